@@ -28,16 +28,16 @@ import type { BuiltSourceScript, SourceBuildJob } from "./bundler/source-script.
 const CHILD_PROGRAM = fileURLToPath(new URL("./bundler/child.js", import.meta.url));
 
 interface BuildLimits {
-  ms: number;
-  bytes: number;
+  timeoutMs: number;
+  memoryBytes: number;
 }
-const BUILD_LIMITS: BuildLimits = { ms: 30_000, bytes: 512 * 2 ** 20 };
+const BUILD_LIMITS: BuildLimits = { timeoutMs: 30_000, memoryBytes: 512 * 2 ** 20 };
 /**
  * Minimum CPU time of a build that reaches the time limit, as a share of this limit. With less CPU time, the machine was too busy, and the
  * package is not at fault.
  */
 const MIN_CPU_SHARE = 1 / 2;
-const USAGE_CHECK_MS = 100;
+const MEMORY_CHECK_MS = 100;
 const ERROR_TEXT_MAX_CHARACTERS = 4_096;
 const SCRIPT_MAX_BYTES = 5 * 1024 * 1024;
 /** Maximum size of a build process's response: 2 MB, and two bytes for each byte of a script, because characters may be escaped. */
@@ -80,7 +80,7 @@ function collectErrorText(stream: Readable): () => string {
   return () => errorText;
 }
 
-async function readStream(stream: Readable): Promise<string> {
+async function readResponseText(stream: Readable): Promise<string> {
   const chunks: Buffer[] = [];
   let bytes = 0;
   for await (const chunk of stream) {
@@ -115,19 +115,23 @@ interface BundlerOptions {
   script?: string;
   /** Command that isolates a build process from the network. Only tests set this option. */
   unshareCommand?: readonly string[];
-  bounds?: BuildLimits;
+  limits?: BuildLimits;
   /** Returns the CPU time of a process and its children in seconds. */
   measureCpuSeconds?: (pid: number) => Promise<number>;
 }
 
 /** Returns the error for a process that has ended without a response, although the service has not killed this process. */
-function createUnexpectedEndError({ signalCode }: ChildProcess, { ms, bytes }: BuildLimits, errorText: string): Error {
+function createUnexpectedEndError(
+  { signalCode }: ChildProcess,
+  { timeoutMs, memoryBytes }: BuildLimits,
+  errorText: string,
+): Error {
   // SIGKILL means that the machine had no free memory. At the limits of the sandbox, the kernel uses other signals.
   if (signalCode === "SIGKILL") return createKilledFault();
   const missingResource = signalCode === null ? findMissingResource(errorText) : null;
   if (missingResource !== null)
     return new BundlerBusyError(`the build process cannot start at the moment (${missingResource})`);
-  return createLimitFault(`${formatSeconds(ms)} or ${formatMegabytes(bytes)}`);
+  return createLimitFault(`${formatSeconds(timeoutMs)} or ${formatMegabytes(memoryBytes)}`);
 }
 
 function killProcess(child: ChildProcess): void {
@@ -141,9 +145,9 @@ function killProcess(child: ChildProcess): void {
 export class Bundler {
   private readonly script = this.options.script ?? CHILD_PROGRAM;
   private readonly unshareCommand = this.options.unshareCommand ?? UNSHARE_COMMAND;
-  private readonly bounds = this.options.bounds ?? BUILD_LIMITS;
+  private readonly limits = this.options.limits ?? BUILD_LIMITS;
   private readonly measureCpuSeconds = this.options.measureCpuSeconds ?? readProcessTreeCpuTime;
-  private readonly running = new Set<ChildProcess>();
+  private readonly runningChildren = new Set<ChildProcess>();
   private sandboxPromise: Promise<BundlerSandbox> | null = null;
   private isStopped = false;
 
@@ -160,8 +164,8 @@ export class Bundler {
         { cause },
       );
     }
-    this.running.add(child);
-    child.once("close", () => this.running.delete(child));
+    this.runningChildren.add(child);
+    child.once("close", () => this.runningChildren.delete(child));
     return child;
   }
 
@@ -171,7 +175,7 @@ export class Bundler {
    */
   private watchChildLimits(
     child: ChildProcess,
-    { ms, bytes }: BuildLimits,
+    { timeoutMs, memoryBytes }: BuildLimits,
     onExceeded: (error: Error) => void,
   ): () => void {
     const { pid } = child;
@@ -181,18 +185,18 @@ export class Bundler {
       killProcess(child);
     };
     const killAtTimeLimit = async () => {
-      const isStarved = (await this.measureCpuSeconds(pid)) * 1_000 < ms * MIN_CPU_SHARE;
+      const isStarved = (await this.measureCpuSeconds(pid)) * 1_000 < timeoutMs * MIN_CPU_SHARE;
       killChild(
         isStarved
           ? new BundlerBusyError("the machine is too busy to bundle code")
-          : createLimitFault(formatSeconds(ms)),
+          : createLimitFault(formatSeconds(timeoutMs)),
       );
     };
     const checkMemory = async () => {
-      if ((await readProcessTreeMemory(pid)) > bytes) killChild(createLimitFault(formatMegabytes(bytes)));
+      if ((await readProcessTreeMemory(pid)) > memoryBytes) killChild(createLimitFault(formatMegabytes(memoryBytes)));
     };
-    const timeLimitTimer = setTimeout(() => runInBackground(killAtTimeLimit()), ms);
-    const memoryTimer = setInterval(() => runInBackground(checkMemory()), USAGE_CHECK_MS);
+    const timeLimitTimer = setTimeout(() => runInBackground(killAtTimeLimit()), timeoutMs);
+    const memoryTimer = setInterval(() => runInBackground(checkMemory()), MEMORY_CHECK_MS);
     return () => {
       clearTimeout(timeLimitTimer);
       clearInterval(memoryTimer);
@@ -204,13 +208,13 @@ export class Bundler {
     job: BundlerJob,
     archives: Buffer[],
     child: ChildProcess,
-    max: BuildLimits,
+    limits: BuildLimits,
   ): Promise<BundlerResponse> {
     let limitError: Error | null = null;
     const errorText = collectErrorText(child.stderr!);
     // The event "error" means that the process could not start. This counts as an end without a response.
     const closed = once(child, "close").catch(() => undefined);
-    const stopWatching = this.watchChildLimits(child, max, (reason) => {
+    const stopWatching = this.watchChildLimits(child, limits, (reason) => {
       limitError = reason;
     });
     try {
@@ -218,13 +222,13 @@ export class Bundler {
       const lengthPrefix = Buffer.alloc(4);
       lengthPrefix.writeUInt32BE(header.length);
       // Ignores errors of writing. A process that ends before it has read everything sends the reason in its response.
-      const sent = pipeline(Readable.from([lengthPrefix, header, ...archives]), child.stdin!).catch(() => undefined);
-      const text = await readStream(child.stdio[3] as Readable).catch(() => "");
-      await sent;
+      const sending = pipeline(Readable.from([lengthPrefix, header, ...archives]), child.stdin!).catch(() => undefined);
+      const text = await readResponseText(child.stdio[3] as Readable).catch(() => "");
+      await sending;
       return JSON.parse(text) as BundlerResponse;
     } catch {
       await closed;
-      throw limitError ?? createUnexpectedEndError(child, max, errorText());
+      throw limitError ?? createUnexpectedEndError(child, limits, errorText());
     } finally {
       stopWatching();
       killProcess(child);
@@ -256,9 +260,9 @@ export class Bundler {
       for (const warning of describeMissingProtections(candidate)) log.warn(warning);
       return candidate;
     }
-    const refusal = new SandboxUnavailableError(!sandbox);
-    log.error(refusal.message);
-    throw refusal;
+    const unavailableError = new SandboxUnavailableError(!sandbox);
+    log.error(unavailableError.message);
+    throw unavailableError;
   }
 
   /** Returns the strictest sandbox. If no sandbox works, the next call searches again. @throws SandboxUnavailableError, BundlerBusyError */
@@ -274,12 +278,12 @@ export class Bundler {
   async bundle(packages: readonly PackageArchive[], subpath = ""): Promise<BundledScript> {
     const child = await this.startChild(await this.findSandbox());
     const job = {
-      packages: packages.map(({ archive, ...placed }) => ({ ...placed, bytes: archive.length })),
+      packages: packages.map(({ archive, ...packageInTree }) => ({ ...packageInTree, bytes: archive.length })),
       maxBytes: SCRIPT_MAX_BYTES,
       subpath,
     };
     const archives = packages.map(({ archive }) => archive);
-    const answer = await this.requestFromChild(job, archives, child, this.bounds);
+    const answer = await this.requestFromChild(job, archives, child, this.limits);
     if ("script" in answer) return answer.script;
     if (!("fault" in answer))
       throw new PackageError("the package could not be read; the build process returned no script and no error");
@@ -295,7 +299,7 @@ export class Bundler {
       { packages: [], maxBytes: 0, subpath: "", source },
       [],
       child,
-      this.bounds,
+      this.limits,
     );
     if ("built" in answer) return answer.built;
     if ("fault" in answer && answer.reason)
@@ -310,7 +314,7 @@ export class Bundler {
       { packages: [], maxBytes: 0, subpath: "", repository },
       [pack],
       child,
-      this.bounds,
+      this.limits,
     );
     if ("document" in answer) return JSON.parse(answer.document);
     if ("fault" in answer && answer.reason)
@@ -320,6 +324,6 @@ export class Bundler {
 
   stop(): void {
     this.isStopped = true;
-    for (const child of this.running) killProcess(child);
+    for (const child of this.runningChildren) killProcess(child);
   }
 }

@@ -79,7 +79,7 @@ interface CheckedConnectionsOptions {
   /** Returns true if connections to this IP address are allowed. */
   mayReach: (address: string) => boolean;
   /** Hosts, as `host:port`, that are allowed even if their address is private. */
-  trusted?: ReadonlySet<string>;
+  trustedHosts?: ReadonlySet<string>;
   /** IP address of this machine from which connections are made; null lets the system choose. */
   localAddress?: string | null;
   /** Returns true if connections to this port are allowed. Without this function, all ports are allowed. */
@@ -197,11 +197,11 @@ function downloadBody(request: ReturnType<typeof httpRequest>, maxBytes: number)
 }
 
 export function createAddressCheckedConnections(options: CheckedConnectionsOptions): AddressCheckedConnections {
-  const { mayReach, mayUsePort, resolve, trusted, localAddress = null } = options;
+  const { mayReach, mayUsePort, resolve, trustedHosts, localAddress = null } = options;
   const { connectTimeoutMs = CONNECT_TIMEOUT_MS, responseTimeoutMs = RESPONSE_TIMEOUT_MS } = options;
 
   async function connectSocket(host: string, port: number): Promise<Socket> {
-    const isTrusted = trusted?.has(`${removeBrackets(host)}:${port}`) === true;
+    const isTrusted = trustedHosts?.has(`${removeBrackets(host)}:${port}`) === true;
     if (!isTrusted && mayUsePort?.(port) === false)
       throw new NotConnectedError(`the service does not connect to port ${port}`, true);
     const addresses = await resolveAddresses(removeBrackets(host), isTrusted ? resolveWithSystem : resolve);
@@ -209,8 +209,13 @@ export function createAddressCheckedConnections(options: CheckedConnectionsOptio
     if (!isTrusted && !addresses.every(({ address }) => mayReach(address))) {
       throw new NotConnectedError("the host has an IP address that is not public", true);
     }
-    const local = !isTrusted && localAddress !== null ? { localAddress, family: isIP(localAddress) } : {};
-    const socket = connectTo({ host: removeBrackets(host), port, lookup: createPinnedLookup(addresses), ...local });
+    const localOptions = !isTrusted && localAddress !== null ? { localAddress, family: isIP(localAddress) } : {};
+    const socket = connectTo({
+      host: removeBrackets(host),
+      port,
+      lookup: createPinnedLookup(addresses),
+      ...localOptions,
+    });
     return waitForConnection(socket, "connect", connectTimeoutMs);
   }
 
@@ -220,20 +225,26 @@ export function createAddressCheckedConnections(options: CheckedConnectionsOptio
     return waitForConnection(tlsSocket, "secureConnect", connectTimeoutMs);
   }
 
-  async function openSocketTo(url: URL): Promise<Socket> {
+  async function openSocket(url: URL): Promise<Socket> {
     const isSecure = url.protocol === "https:";
-    const plain = await connectSocket(url.hostname, Number(url.port) || (isSecure ? 443 : 80));
-    return isSecure ? upgradeToTls(plain, url.hostname) : plain;
+    const tcpSocket = await connectSocket(url.hostname, Number(url.port) || (isSecure ? 443 : 80));
+    return isSecure ? upgradeToTls(tcpSocket, url.hostname) : tcpSocket;
   }
 
   async function get(url: URL, headers: Record<string, string>, maxBytes: number, signal: AbortSignal) {
-    const socket = await openSocketTo(url);
+    const socket = await openSocket(url);
     const path = `${url.pathname}${url.search}`;
-    const all = { host: url.host, connection: "close", ...headers };
+    const allHeaders = { host: url.host, connection: "close", ...headers };
     try {
-      const sent = httpRequest({ method: "GET", path, headers: all, createConnection: () => socket, signal });
-      const answer = downloadBody(sent, maxBytes);
-      sent.end();
+      const clientRequest = httpRequest({
+        method: "GET",
+        path,
+        headers: allHeaders,
+        createConnection: () => socket,
+        signal,
+      });
+      const answer = downloadBody(clientRequest, maxBytes);
+      clientRequest.end();
       return await answer;
     } finally {
       socket.destroy();
@@ -243,19 +254,19 @@ export function createAddressCheckedConnections(options: CheckedConnectionsOptio
   return {
     connect: connectSocket,
     async download(firstUrl, { headers = {}, maxBytes, timeoutMs, signal, checkUrl }) {
-      const limit = AbortSignal.any([AbortSignal.timeout(timeoutMs), ...(signal ? [signal] : [])]);
+      const limitSignal = AbortSignal.any([AbortSignal.timeout(timeoutMs), ...(signal ? [signal] : [])]);
       // A DNS lookup cannot be aborted. So after an abort, the download does not wait for the lookup any more.
-      const aborted = new Promise<never>((_resolve, reject) =>
-        limit.addEventListener("abort", () => reject(limit.reason), { once: true }),
+      const abortion = new Promise<never>((_resolve, reject) =>
+        limitSignal.addEventListener("abort", () => reject(limitSignal.reason), { once: true }),
       );
-      // Prevents an unhandled rejection if the time limit ends while nothing awaits `aborted`.
-      aborted.catch(() => undefined);
+      // Prevents an unhandled rejection if the time limit ends while nothing awaits `abortion`.
+      abortion.catch(() => undefined);
       let url = firstUrl;
       for (let redirects = 0; ; redirects += 1) {
         checkUrl?.(url);
         const answer = await Promise.race([
-          get(url, url.origin === firstUrl.origin ? headers : {}, maxBytes, limit),
-          aborted,
+          get(url, url.origin === firstUrl.origin ? headers : {}, maxBytes, limitSignal),
+          abortion,
         ]);
         const { location } = answer.headers;
         if (answer.status < 300 || answer.status > 399 || !location || !URL.canParse(location, url.href)) return answer;
@@ -265,8 +276,8 @@ export function createAddressCheckedConnections(options: CheckedConnectionsOptio
       }
     },
     async request(url, { method, headers, body, signal }) {
-      const socket = await openSocketTo(url);
-      const sent = httpRequest({
+      const socket = await openSocket(url);
+      const clientRequest = httpRequest({
         method,
         path: `${url.pathname}${url.search}`,
         headers: { host: url.host, connection: "close", "content-length": Buffer.byteLength(body), ...headers },
@@ -274,8 +285,8 @@ export function createAddressCheckedConnections(options: CheckedConnectionsOptio
         signal: AbortSignal.any([AbortSignal.timeout(responseTimeoutMs), ...(signal ? [signal] : [])]),
       });
       try {
-        const answer = readResponse(sent);
-        sent.end(body);
+        const answer = readResponse(clientRequest);
+        clientRequest.end(body);
         return await answer;
       } finally {
         socket.destroy();

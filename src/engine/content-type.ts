@@ -1,11 +1,11 @@
 /** Detects the media type of a file by its first bytes, never by its declared type. */
 import { fileTypeFromBuffer } from "file-type";
 
-const HTML_START =
+const HTML_START_PATTERN =
   /<(?:!doctype html|html|head|body|script|iframe|style|title|h1|div|font|table|a|b|br|p|img|object|embed|meta|link|form|svg:|base)(?:[\s/>]|$)/iy;
-const SVG_START = /<(?:\w+:)?svg[\s>]/iy;
-const LEADING_SPACE = /\s*/y;
-const XML_START = /^\s*<\?xml\s/i;
+const SVG_START_PATTERN = /<(?:\w+:)?svg[\s>]/iy;
+const LEADING_SPACE_PATTERN = /\s*/y;
+const XML_START_PATTERN = /^\s*<\?xml\s/i;
 /** A binary file has some of these control characters among its first bytes; a text has none. */
 // biome-ignore lint/suspicious/noControlCharactersInRegex: it searches for control characters
 const BINARY_CHARACTER_PATTERN = /[\x00-\x08\x0e-\x1a\x1c-\x1f]/;
@@ -45,7 +45,7 @@ function matchesAt(text: string, index: number, pattern: RegExp): boolean {
 }
 
 function skipSpace(text: string, index: number): number {
-  return matchesAt(text, index, LEADING_SPACE) ? LEADING_SPACE.lastIndex : index;
+  return matchesAt(text, index, LEADING_SPACE_PATTERN) ? LEADING_SPACE_PATTERN.lastIndex : index;
 }
 
 /**
@@ -65,9 +65,9 @@ function startsWithElement(text: string, root: RegExp, preambles: readonly Marku
 }
 
 function detectTextType(text: string): string {
-  if (startsWithElement(text, SVG_START, SVG_PREAMBLES)) return "image/svg+xml";
-  if (startsWithElement(text, HTML_START, HTML_PREAMBLES)) return "text/html";
-  return XML_START.test(text) ? "application/xml" : "text/plain";
+  if (startsWithElement(text, SVG_START_PATTERN, SVG_PREAMBLES)) return "image/svg+xml";
+  if (startsWithElement(text, HTML_START_PATTERN, HTML_PREAMBLES)) return "text/html";
+  return XML_START_PATTERN.test(text) ? "application/xml" : "text/plain";
 }
 
 /**

@@ -44,8 +44,8 @@ export function createDiskSpaceMonitor(options: {
       const newLevel = computeLevel(bytes);
       if (newLevel !== level) {
         // Log monitors may read the field `room`, so it keeps its old name.
-        const facts = { room: newLevel, freeMb: Math.floor(bytes / 2 ** 20) };
-        log.warn(facts, `the level of the free space of ${diskName} has changed`);
+        const logFields = { room: newLevel, freeMb: Math.floor(bytes / 2 ** 20) };
+        log.warn(logFields, `the level of the free space of ${diskName} has changed`);
       }
       level = newLevel;
     } catch (error) {

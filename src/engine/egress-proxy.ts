@@ -35,12 +35,12 @@ export interface EgressProxyOptions {
   /** IP address on which proxy ports listen; default 127.0.0.1. */
   host?: string;
   /** True if proxy ports accept connections from this IP address. Called for each connection. By default, all are accepted. */
-  servesAddress?: (peer: string) => boolean;
+  acceptsAddress?: (peer: string) => boolean;
   /**
    * True if proxy ports accept local processes with this user ID. Without this function, or if the system does not report the ID, all
    * processes are accepted.
    */
-  servesUid?: (uid: number) => boolean;
+  acceptsUid?: (uid: number) => boolean;
   connectTimeoutMs?: number;
   /** Returns all addresses of a host name; default: the machine's resolver. */
   resolve?: (hostname: string) => Promise<LookupAddress[]>;
@@ -51,7 +51,7 @@ interface EgressProxyCallbacks {
   onHost(host: string): void;
   /** Called if the proxy rejects a host, or gets no connection or response from it. `reason` is text for the author of the action. */
   onRejected?(host: string, reason: string): void;
-  onReached?(host: string): void;
+  onConnected?(host: string): void;
   /** Called before the proxy resolves the host name. If the result is false, the proxy rejects the connection. */
   mayConnect?(host: string): Promise<boolean>;
 }
@@ -59,7 +59,7 @@ interface EgressProxyCallbacks {
 export interface EgressProxyPort {
   readonly proxyServer: string;
   /** Opens the proxy port for a run. Before this call, the port rejects requests. */
-  startRun(client: EgressProxyCallbacks): void;
+  startRun(callbacks: EgressProxyCallbacks): void;
   /** Closes the proxy port: it rejects requests from now on. If it has received a request, all its connections end before this returns. */
   endRun(): void;
   /** True if the proxy port has received a request since `startRun`. */
@@ -83,8 +83,8 @@ export function isPublicAddress(address: string): boolean {
   const parsed = ipaddr.process(address);
   if (parsed.range() !== "unicast") return false;
   if (parsed instanceof ipaddr.IPv6 && !parsed.match(GLOBAL_UNICAST_V6)) return false;
-  const ownAddresses = Object.values(networkInterfaces()).flatMap((list) => list ?? []);
-  return !ownAddresses.some((ownAddress) => ipaddr.process(ownAddress.address).toString() === parsed.toString());
+  const localAddresses = Object.values(networkInterfaces()).flatMap((list) => list ?? []);
+  return !localAddresses.some((localAddress) => ipaddr.process(localAddress.address).toString() === parsed.toString());
 }
 
 function removeBrackets(hostname: string): string {
@@ -136,7 +136,7 @@ const createRunEndedError = () => new RequestError("the run has ended", 403);
 const RUN_ENDED_ERROR = createRunEndedError();
 
 class ProxyPort implements EgressProxyPort {
-  private client: EgressProxyCallbacks | null = null;
+  private callbacks: EgressProxyCallbacks | null = null;
   private hosts = new Set<string>();
   private hasReceivedRequest = false;
   private hasReceivedLateRequest = false;
@@ -149,13 +149,13 @@ class ProxyPort implements EgressProxyPort {
     private readonly options: EgressProxyOptions,
     private readonly onClose: (proxyPort: ProxyPort) => void,
   ) {
-    const { host = LOOPBACK_ADDRESS, servesAddress } = options;
+    const { host = LOOPBACK_ADDRESS, acceptsAddress } = options;
     const prepareRequestFunction = (request: PrepareRequestFunctionOpts) => this.prepareRequest(request);
     this.server = new Server({ host, port: 0, prepareRequestFunction });
     // Runs before the listener of the proxy library, so that the proxy reads no byte of an unauthorized client.
     this.server.server.prependListener("connection", (socket: Socket) => {
       const peer = socket.remoteAddress ?? "";
-      if (servesAddress?.(ipaddr.isValid(peer) ? ipaddr.process(peer).toString() : peer) === false) socket.destroy();
+      if (acceptsAddress?.(ipaddr.isValid(peer) ? ipaddr.process(peer).toString() : peer) === false) socket.destroy();
     });
   }
 
@@ -168,12 +168,12 @@ class ProxyPort implements EgressProxyPort {
     return `http://${isIP(host) === 6 ? `[${host}]` : host}:${this.server.port}`;
   }
 
-  /** Checks the user ID of the client's process. @throws RequestError if `servesUid` rejects this user ID */
+  /** Checks the user ID of the client's process. @throws RequestError if `acceptsUid` rejects this user ID */
   private async checkClient(socket: Socket): Promise<void> {
-    const { servesUid } = this.options;
-    if (!servesUid || this.checkedSockets.has(socket)) return;
+    const { acceptsUid } = this.options;
+    if (!acceptsUid || this.checkedSockets.has(socket)) return;
     const uid = await findPeerUid(socket);
-    if (uid !== null && !servesUid(uid))
+    if (uid !== null && !acceptsUid(uid))
       throw new RequestError(
         "this proxy accepts only connections from processes of the system user that runs the browser",
         403,
@@ -181,57 +181,57 @@ class ProxyPort implements EgressProxyPort {
     this.checkedSockets.add(socket);
   }
 
-  private async prepareRequest(call: PrepareRequestFunctionOpts): Promise<PrepareRequestFunctionResult> {
-    const { port, isHttp, request } = call;
-    const { client } = this;
+  private async prepareRequest(options: PrepareRequestFunctionOpts): Promise<PrepareRequestFunctionResult> {
+    const { port, isHttp, request } = options;
+    const { callbacks } = this;
     await this.checkClient(request.socket);
     this.hasReceivedRequest = true;
-    const host = removeBrackets(call.hostname);
-    if (client === null) {
+    const host = removeBrackets(options.hostname);
+    if (callbacks === null) {
       this.hasReceivedLateRequest = true;
       throw createRunEndedError();
     }
     try {
-      const socket = await this.openAllowedConnection(client, host, port);
+      const socket = await this.openAllowedConnection(callbacks, host, port);
       if (!isHttp) return { customConnectServer: createTunnelServer(socket) };
-      const reportSilence = () =>
-        client.onRejected?.(`${host}:${port}`, "the host closed the connection without an answer");
-      return { httpAgent: createSocketAgent(socket, reportSilence) };
+      const reportMissingResponse = () =>
+        callbacks.onRejected?.(`${host}:${port}`, "the host closed the connection without an answer");
+      return { httpAgent: createSocketAgent(socket, reportMissingResponse) };
     } catch (error) {
-      client.onRejected?.(`${host}:${port}`, (error as Error).message);
+      callbacks.onRejected?.(`${host}:${port}`, (error as Error).message);
       throw error;
     }
   }
 
   /** Opens a connection to a host if the run may connect to it. @throws RequestError */
-  private async openAllowedConnection(client: EgressProxyCallbacks, host: string, port: number): Promise<Socket> {
+  private async openAllowedConnection(callbacks: EgressProxyCallbacks, host: string, port: number): Promise<Socket> {
     const name = `${host}:${port}`;
-    if ((await client.mayConnect?.(name)) === false)
+    if ((await callbacks.mayConnect?.(name)) === false)
       throw new RequestError("the run is not allowed to connect to this host", 403);
     const destination = await resolveDestination(host, port, this.options);
-    if (client !== this.client || this.closed) throw createRunEndedError();
-    if (!this.hosts.has(name)) client.onHost(name);
+    if (callbacks !== this.callbacks || this.closed) throw createRunEndedError();
+    if (!this.hosts.has(name)) callbacks.onHost(name);
     this.hosts.add(name);
     const { connectTimeoutMs = CONNECT_TIMEOUT_MS } = this.options;
     const socket = await connectWithTimeout(destination, connectTimeoutMs, this.abortController.signal);
-    if (client !== this.client) {
+    if (callbacks !== this.callbacks) {
       socket.destroy();
       throw createRunEndedError();
     }
-    client.onReached?.(name);
+    callbacks.onConnected?.(name);
     return socket;
   }
 
-  startRun(client: EgressProxyCallbacks): void {
+  startRun(callbacks: EgressProxyCallbacks): void {
     this.endRun();
     this.hasReceivedRequest = false;
     this.hasReceivedLateRequest = false;
     this.hosts = new Set();
-    this.client = client;
+    this.callbacks = callbacks;
   }
 
   endRun(): void {
-    this.client = null;
+    this.callbacks = null;
     if (!this.hasReceivedRequest) return;
     this.abortController.abort(RUN_ENDED_ERROR);
     this.abortController = new AbortController();

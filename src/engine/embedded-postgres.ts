@@ -29,7 +29,7 @@ export interface EmbeddedPostgres {
   /** URL for the server's Unix socket. If the path of the socket is too long, this is the same as `url`. */
   socketUrl: string;
   /** Resolves if the server ends unexpectedly. The service must then restart. */
-  failed: Promise<void>;
+  unexpectedExit: Promise<void>;
   /** Rolls back open transactions, and waits until all processes of the server have ended. May be called twice. */
   stop(): Promise<void>;
 }
@@ -74,10 +74,10 @@ function saveUrl(dataDir: string, password: string, port: number): string {
  * Creates a missing cluster, and returns the superuser's password. This is a new one if there was no cluster, or if no password was saved.
  */
 async function prepareCluster(context: PostgresClusterContext, dataDir: string, sync: boolean): Promise<string> {
-  const saved = readSavedUrl(dataDir)?.password;
+  const savedPassword = readSavedUrl(dataDir)?.password;
   const exists = hasPostgresCluster(context.clusterDir);
   if (exists) changeFolderOwner(context.account, context.clusterDir);
-  if (exists && saved) return saved;
+  if (exists && savedPassword) return savedPassword;
   const password = randomBytes(24).toString("hex");
   await (exists ? resetSuperuserPassword(context, password) : createPostgresCluster(context, password, sync));
   return password;
@@ -120,8 +120,13 @@ export async function startEmbeddedPostgres({
       await postmaster.stop();
       throw error;
     });
-    const { failed, stop } = postmaster;
-    return { url, socketUrl: createSocketUrl(url, postmaster), failed, stop: () => stop().finally(lock.release) };
+    const { unexpectedExit, stop } = postmaster;
+    return {
+      url,
+      socketUrl: createSocketUrl(url, postmaster),
+      unexpectedExit,
+      stop: () => stop().finally(lock.release),
+    };
   } catch (error) {
     lock.release();
     throw error;

@@ -14,23 +14,23 @@ export function mayKeyGetSlot(total: number, usedCount: number, usedByKey: numbe
 export class FairSemaphore {
   /** Waiting callers by key, in the order in which keys get slots. A key that gets a slot moves to the end. */
   private readonly waiting = new Map<SemaphoreKey, Set<() => void>>();
-  private readonly perKey = new Map<SemaphoreKey, number>();
+  private readonly slotCountByKey = new Map<SemaphoreKey, number>();
   private taken = 0;
 
   /**
    * If `shares` is "halved", a key may hold at most half of the slots that other keys leave free. With any value, it may hold at most
-   * `slotsOfKey`.
+   * `slotsPerKeyMax`.
    */
   constructor(
-    private readonly slots: number,
-    private readonly slotsOfKey: number,
+    private readonly slotsMax: number,
+    private readonly slotsPerKeyMax: number,
     private readonly shares: "equal" | "halved" = "equal",
   ) {}
 
   private mayEnter(key: SemaphoreKey): boolean {
-    const keyCount = this.perKey.get(key) ?? 0;
-    if (this.taken >= this.slots || keyCount >= this.slotsOfKey) return false;
-    return this.shares === "equal" || mayKeyGetSlot(this.slots, this.taken, keyCount);
+    const keyCount = this.slotCountByKey.get(key) ?? 0;
+    if (this.taken >= this.slotsMax || keyCount >= this.slotsPerKeyMax) return false;
+    return this.shares === "equal" || mayKeyGetSlot(this.slotsMax, this.taken, keyCount);
   }
 
   get takenCount(): number {
@@ -38,54 +38,54 @@ export class FairSemaphore {
   }
 
   get takenCountByKey(): ReadonlyMap<SemaphoreKey, number> {
-    return this.perKey;
+    return this.slotCountByKey;
   }
 
   /** Takes a slot without a check of the limits. Returns a function that frees it. */
   takeSlot(key: SemaphoreKey): () => void {
     this.taken += 1;
-    this.perKey.set(key, (this.perKey.get(key) ?? 0) + 1);
+    this.slotCountByKey.set(key, (this.slotCountByKey.get(key) ?? 0) + 1);
     let isFree = false;
     return () => {
       if (isFree) return;
       isFree = true;
       this.taken -= 1;
-      if (this.perKey.get(key) === 1) this.perKey.delete(key);
-      else this.perKey.set(key, this.perKey.get(key)! - 1);
+      if (this.slotCountByKey.get(key) === 1) this.slotCountByKey.delete(key);
+      else this.slotCountByKey.set(key, this.slotCountByKey.get(key)! - 1);
       // One freed slot can let several callers continue: if `shares` is "halved", it raises the maximum of several keys, which can then
       // also get other free slots.
-      while (this.callNext());
+      while (this.resumeNextWaiter());
     };
   }
 
-  private callNext(): boolean {
-    for (const [key, calls] of this.waiting) {
+  private resumeNextWaiter(): boolean {
+    for (const [key, waiters] of this.waiting) {
       if (!this.mayEnter(key)) continue;
-      const [call] = calls;
+      const [resume] = waiters;
       this.waiting.delete(key);
-      calls.delete(call!);
-      if (calls.size > 0) this.waiting.set(key, calls);
-      call!();
+      waiters.delete(resume!);
+      if (waiters.size > 0) this.waiting.set(key, waiters);
+      resume!();
       return true;
     }
     return false;
   }
 
-  private wait(key: SemaphoreKey, signal: AbortSignal | undefined): Promise<() => void> {
+  private waitForSlot(key: SemaphoreKey, signal: AbortSignal | undefined): Promise<() => void> {
     return new Promise((resolve, reject) => {
-      const calls = this.waiting.get(key) ?? new Set();
-      const call = () => {
-        signal?.removeEventListener("abort", drop);
+      const waiters = this.waiting.get(key) ?? new Set();
+      const resume = () => {
+        signal?.removeEventListener("abort", stopWaiting);
         resolve(this.takeSlot(key));
       };
-      const drop = () => {
-        const line = this.waiting.get(key);
-        line?.delete(call);
-        if (line?.size === 0) this.waiting.delete(key);
+      const stopWaiting = () => {
+        const currentWaiters = this.waiting.get(key);
+        currentWaiters?.delete(resume);
+        if (currentWaiters?.size === 0) this.waiting.delete(key);
         reject(signal!.reason as Error);
       };
-      this.waiting.set(key, calls.add(call));
-      signal?.addEventListener("abort", drop, { once: true });
+      this.waiting.set(key, waiters.add(resume));
+      signal?.addEventListener("abort", stopWaiting, { once: true });
     });
   }
 
@@ -103,10 +103,10 @@ export class FairSemaphore {
 
   /** Returns a function that frees the slot. `createSignal` is called only if the caller has to wait. @throws the signal's abort reason */
   async enter(key: SemaphoreKey, createSignal?: () => AbortSignal): Promise<() => void> {
-    const free = this.tryEnter(key);
-    if (free) return free;
+    const freeSlot = this.tryEnter(key);
+    if (freeSlot) return freeSlot;
     const signal = createSignal?.();
     signal?.throwIfAborted();
-    return this.wait(key, signal);
+    return this.waitForSlot(key, signal);
   }
 }

@@ -92,12 +92,12 @@ function splitPackets(body: Buffer): Packet[] {
   return packets;
 }
 
-const packetToLine = (received: Packet): string | null =>
-  typeof received === "string" ? null : received.toString("utf8").replace(/\n$/, "");
+const packetToLine = (packet: Packet): string | null =>
+  typeof packet === "string" ? null : packet.toString("utf8").replace(/\n$/, "");
 
 function throwReportedError(packets: readonly Packet[]): void {
   const errorPacket = packets.find(
-    (received): received is Buffer => typeof received !== "string" && received.toString("latin1", 0, 4) === "ERR ",
+    (packet): packet is Buffer => typeof packet !== "string" && packet.toString("latin1", 0, 4) === "ERR ",
   );
   if (errorPacket)
     throw new GitRemoteError(`the Git server rejected the request: ${toPrintableText(errorPacket.subarray(4))}`);
@@ -115,8 +115,8 @@ function checkStatus({ status, headers }: GitResponse, type: string): void {
       `the Git server responded with the HTTP status ${status}`,
       TEMPORARY_HTTP_STATUSES.includes(status),
     );
-  const [media = ""] = (headers["content-type"] ?? "").split(";");
-  if (media.trim().toLowerCase() !== type)
+  const [mediaType = ""] = (headers["content-type"] ?? "").split(";");
+  if (mediaType.trim().toLowerCase() !== type)
     throw new GitRemoteError("the response is not in the format of a Git server; check the URL of the repository");
 }
 
@@ -148,12 +148,12 @@ async function requestCapabilities(send: SendGitRequest): Promise<Map<string, st
 
 async function requestPackets(
   send: SendGitRequest,
-  head: readonly string[],
-  lines: readonly string[],
+  commandLines: readonly string[],
+  argumentLines: readonly string[],
   checkResponse?: (response: GitResponse) => void,
 ): Promise<Packet[]> {
-  const text = (packetLines: readonly string[]) => packetLines.map((line) => encodePacket(`${line}\n`)).join("");
-  const body = Buffer.from(text(head) + DELIMITER_PACKET + text(lines) + FLUSH_PACKET);
+  const encodeLines = (packetLines: readonly string[]) => packetLines.map((line) => encodePacket(`${line}\n`)).join("");
+  const body = Buffer.from(encodeLines(commandLines) + DELIMITER_PACKET + encodeLines(argumentLines) + FLUSH_PACKET);
   const headers = {
     ...PROTOCOL_HEADERS,
     "content-type": `${UPLOAD_PACK_TYPE}-request`,
@@ -176,30 +176,30 @@ function parseRef(line: string): GitRef | null {
 
 /** Returns the bytes of the pack that a response contains. @throws GitRemoteError if the response contains no pack */
 function extractPack(packets: readonly Packet[]): Buffer {
-  const start = packets.findIndex((received) => packetToLine(received) === "packfile");
+  const start = packets.findIndex((packet) => packetToLine(packet) === "packfile");
   if (start < 0)
     throw new GitRemoteError(
       "the response of the Git server lacks the files of the commit (no packfile); try again, and check the Git server if this error repeats",
     );
   const parts: Buffer[] = [];
-  for (const received of packets.slice(start + 1)) {
-    if (typeof received === "string") continue;
-    const content = received.subarray(1);
-    if (received[0] === ERROR_CHANNEL)
+  for (const packet of packets.slice(start + 1)) {
+    if (typeof packet === "string") continue;
+    const content = packet.subarray(1);
+    if (packet[0] === ERROR_CHANNEL)
       throw new GitRemoteError(`the Git server rejected the request: ${toPrintableText(content)}`);
-    if (received[0] === PACK_CHANNEL) parts.push(content);
+    if (packet[0] === PACK_CHANNEL) parts.push(content);
   }
   return Buffer.concat(parts);
 }
 
 interface GitRemote {
   /** Requests one ref by its full name, such as `refs/heads/main`. @throws GitRemoteError if there is no such ref */
-  find(name: string): Promise<GitRef>;
+  findRef(name: string): Promise<GitRef>;
   /**
    * Downloads the pack of the ref's commit, without history. A server that supports filters leaves out files above 1 MB.
    * @throws GitRemoteError
    */
-  fetch(ref: GitRef): Promise<Buffer>;
+  fetchPack(ref: GitRef): Promise<Buffer>;
 }
 
 /**
@@ -221,19 +221,19 @@ export async function openGitRemote(send: SendGitRequest): Promise<GitRemote> {
     ...(objectFormat === undefined ? [] : [`object-format=${objectFormat}`]),
   ];
   return {
-    async find(refName) {
+    async findRef(refName) {
       const packets = await requestPackets(
         send,
         createCommandLines("ls-refs"),
         ["peel", `ref-prefix ${refName}`],
         checkListSize,
       );
-      const refs = packets.slice(0, REFS_MAX).map((received) => parseRef(packetToLine(received) ?? ""));
+      const refs = packets.slice(0, REFS_MAX).map((packet) => parseRef(packetToLine(packet) ?? ""));
       const matchingRef = refs.find((ref) => ref?.name === refName);
       if (!matchingRef) throw new GitRemoteError(`the repository has no branch or tag ${refName}`);
       return matchingRef;
     },
-    async fetch({ target }) {
+    async fetchPack({ target }) {
       const filter = fetchFeatures.includes("filter") ? [BLOB_FILTER] : [];
       const lines = ["no-progress", ...filter, "deepen 1", `want ${target}`, "done"];
       return extractPack(await requestPackets(send, createCommandLines("fetch"), lines));

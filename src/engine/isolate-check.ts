@@ -45,46 +45,46 @@ export function createCompileChecker({
   memoryMb = SYNTAX_CHECK_MEMORY_MB,
   timeoutMs = SYNTAX_CHECK_TIMEOUT_MS,
 }: Partial<IsolateLimits> = {}): CompileChecker {
-  let free = concurrency;
-  let closing: Promise<void> | null = null;
+  let freeSlots = concurrency;
+  let closePromise: Promise<void> | null = null;
   let lastReleasedAt = Number.NEGATIVE_INFINITY;
-  const waiting: PromiseWithResolvers<void>[] = [];
+  const waitingSlots: PromiseWithResolvers<void>[] = [];
 
-  async function acquire(): Promise<void> {
-    if (free > 0) {
-      free -= 1;
+  async function acquireSlot(): Promise<void> {
+    if (freeSlots > 0) {
+      freeSlots -= 1;
       return;
     }
     const slot = Promise.withResolvers<void>();
-    waiting.push(slot);
+    waitingSlots.push(slot);
     await slot.promise;
   }
 
-  function release(): void {
+  function releaseSlot(): void {
     lastReleasedAt = performance.now();
-    const next = waiting.shift();
-    if (next === undefined) free += 1;
+    const next = waitingSlots.shift();
+    if (next === undefined) freeSlots += 1;
     else next.resolve();
   }
 
   async function check(source: string): Promise<void> {
-    if (closing !== null) throw createStoppingError();
-    await acquire();
-    const compiled = compileInIsolate(source, memoryMb);
+    if (closePromise !== null) throw createStoppingError();
+    await acquireSlot();
+    const compilation = compileInIsolate(source, memoryMb);
     // V8 cannot interrupt a compilation. So after the time limit, the slot stays taken until V8 has finished.
-    const ended = compiled.catch(() => {}).finally(release);
+    const ended = compilation.catch(() => {}).finally(releaseSlot);
     await waitWithLimit(timeoutMs, ended);
-    await compiled;
+    await compilation;
   }
 
   async function endChecks(): Promise<void> {
-    for (const slot of waiting.splice(0)) slot.reject(createStoppingError());
+    for (const slot of waitingSlots.splice(0)) slot.reject(createStoppingError());
     // Takes all slots, and so waits until the running checks have ended.
-    for (let slot = 0; slot < concurrency; slot += 1) await acquire();
+    for (let slot = 0; slot < concurrency; slot += 1) await acquireSlot();
     await delay(Math.max(0, lastReleasedAt + ISOLATE_RELEASE_MS - performance.now()));
   }
 
-  return { check, close: () => (closing ??= endChecks()) };
+  return { check, close: () => (closePromise ??= endChecks()) };
 }
 
 /** Waits until `ended` resolves. @throws ActionError CODE_VALIDATION_FAILED if that takes longer than `timeoutMs` */

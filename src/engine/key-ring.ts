@@ -103,8 +103,8 @@ export function createKeyRing({ keys, path }: { keys: readonly Buffer[] | null; 
     findKey(fits) {
       const knownKey = knownKeys.find(fits);
       if (knownKey || keys || !existsSync(path)) return knownKey ?? null;
-      const read = readKeyFile(path);
-      knownKeys = [...read, ...knownKeys.filter((key) => !read.some((other) => other.equals(key)))];
+      const fileKeys = readKeyFile(path);
+      knownKeys = [...fileKeys, ...knownKeys.filter((key) => !fileKeys.some((other) => other.equals(key)))];
       return knownKeys.find(fits) ?? null;
     },
   };

@@ -25,19 +25,22 @@ function selectLoggedFields(error: unknown): object {
 
 /**
  * Writes lines of JSON to `destination`, by default standard output. Errors are logged in the field `err`.
- * @param absorb returns true for the arguments of a line that must not be written
+ * @param shouldOmit returns true for the arguments of a line that must not be written
  */
 export function createLog(
   level: string,
-  { destination, absorb }: { destination?: DestinationStream; absorb?: (parts: readonly unknown[]) => boolean } = {},
+  {
+    destination,
+    shouldOmit,
+  }: { destination?: DestinationStream; shouldOmit?: (parts: readonly unknown[]) => boolean } = {},
 ): Logger {
   const options: LoggerOptions = {
     level,
     serializers: { err: selectLoggedFields },
-    ...(absorb && {
+    ...(shouldOmit && {
       hooks: {
         logMethod(parts, method) {
-          if (!absorb(parts)) method.apply(this, parts);
+          if (!shouldOmit(parts)) method.apply(this, parts);
         },
       },
     }),

@@ -20,7 +20,7 @@ export interface DatabaseNotifications {
   /** Subscribes to a channel from `options.channels`. Returns a function that unsubscribes. */
   listen(channel: string, listener: NotificationHandler): () => void;
   /**
-   * Subscribes to a channel from `options.followed`. The process listens to such a channel only while it has followers, and shortly
+   * Subscribes to a channel from `options.followedChannels`. The process listens to such a channel only while it has followers, and shortly
    * afterwards. Calls `onGap` whenever notifications may have been missed: when listening starts, and after a lost connection. Returns a
    * function that unsubscribes.
    */
@@ -44,24 +44,24 @@ interface ChannelState {
   followers: Set<ChannelFollower>;
   /** Connection that listens to the channel or will soon do so; null if no connection does. */
   connection: pg.Client | null;
-  leaveTimer: NodeJS.Timeout | undefined;
+  unlistenTimer: NodeJS.Timeout | undefined;
 }
 
 /**
- * Creates the notifications of this process. `listen` accepts only `channels`, and `follow` only `followed`. Each channel name is a plain
- * SQL identifier.
+ * Creates the notifications of this process. `listen` accepts only `channels`, and `follow` only `followedChannels`. Each channel name is a
+ * plain SQL identifier.
  */
 export function createDatabaseNotifications(options: {
   url: string;
   channels: readonly string[];
-  followed?: readonly string[];
+  followedChannels?: readonly string[];
   lingerMs?: number;
   log: Logger;
 }): DatabaseNotifications {
-  const { url, channels, followed = [], lingerMs = LISTEN_LINGER_MS, log } = options;
+  const { url, channels, followedChannels = [], lingerMs = LISTEN_LINGER_MS, log } = options;
   const listeners = new Map<string, Set<NotificationHandler>>(channels.map((channel) => [channel, new Set()]));
   const channelStates = new Map<string, ChannelState>(
-    followed.map((channel) => [channel, { followers: new Set(), connection: null, leaveTimer: undefined }]),
+    followedChannels.map((channel) => [channel, { followers: new Set(), connection: null, unlistenTimer: undefined }]),
   );
   const gapListeners = new Set<() => void>();
   let client: pg.Client | null = null;
@@ -103,11 +103,11 @@ export function createDatabaseNotifications(options: {
 
   /** Listens to the channel, and then calls `onGap` of its followers. Without a connection, both happen after the next connect. */
   async function startListening(channel: string, channelState: ChannelState): Promise<void> {
-    const usedClient = client;
-    if (!usedClient || channelState.connection === usedClient) return;
-    channelState.connection = usedClient;
-    await runStatement(usedClient, `LISTEN ${pg.escapeIdentifier(channel)}`);
-    if (usedClient === client) for (const { onGap } of channelState.followers) onGap();
+    const currentClient = client;
+    if (!currentClient || channelState.connection === currentClient) return;
+    channelState.connection = currentClient;
+    await runStatement(currentClient, `LISTEN ${pg.escapeIdentifier(channel)}`);
+    if (currentClient === client) for (const { onGap } of channelState.followers) onGap();
   }
 
   function stopListening(channel: string, channelState: ChannelState): void {
@@ -117,13 +117,13 @@ export function createDatabaseNotifications(options: {
     runInBackground(runStatement(listeningClient, `UNLISTEN ${pg.escapeIdentifier(channel)}`));
   }
 
-  function handleLostConnection(lost: pg.Client, error: Error): void {
-    if (client !== lost) return;
+  function handleLostConnection(lostClient: pg.Client, error: Error): void {
+    if (client !== lostClient) return;
     client = null;
     clearTimeout(timer);
     // Closes the socket, which may still be open after a failed or unanswered query. Ignores errors, because this connection is not used
     // any more.
-    lost.end().catch(() => undefined);
+    lostClient.end().catch(() => undefined);
     if (stopped) return;
     log.warn({ reason: error.message }, "lost the connection for database notifications");
     timer = setTimeout(() => runInBackground(reconnect()), RECONNECT_MS);
@@ -142,15 +142,15 @@ export function createDatabaseNotifications(options: {
 
   /** Sends a query, because only a missing response shows that the database is unreachable. */
   async function checkConnection(): Promise<void> {
-    const usedClient = client;
-    if (!usedClient) return;
+    const currentClient = client;
+    if (!currentClient) return;
     const silenceTimer = setTimeout(
-      () => handleLostConnection(usedClient, new Error("the database did not answer a query in time")),
+      () => handleLostConnection(currentClient, new Error("the database did not answer a query in time")),
       CONNECTION_CHECK_MS,
     );
     try {
-      await runStatement(usedClient, "SELECT 1");
-      if (client === usedClient) timer = setTimeout(() => runInBackground(checkConnection()), CONNECTION_CHECK_MS);
+      await runStatement(currentClient, "SELECT 1");
+      if (client === currentClient) timer = setTimeout(() => runInBackground(checkConnection()), CONNECTION_CHECK_MS);
     } finally {
       clearTimeout(silenceTimer);
     }
@@ -159,31 +159,31 @@ export function createDatabaseNotifications(options: {
   async function stop(): Promise<void> {
     stopped = true;
     clearTimeout(timer);
-    for (const { leaveTimer } of channelStates.values()) clearTimeout(leaveTimer);
-    const last = client;
+    for (const { unlistenTimer } of channelStates.values()) clearTimeout(unlistenTimer);
+    const lastClient = client;
     client = null;
-    await last?.end();
+    await lastClient?.end();
   }
 
   return {
     start: connect,
     listen(channel, listener) {
-      const set = listeners.get(channel);
-      if (!set) throw new Error(`this process does not listen to the PostgreSQL channel ${channel}`);
-      set.add(listener);
-      return () => set.delete(listener);
+      const handlers = listeners.get(channel);
+      if (!handlers) throw new Error(`this process does not listen to the PostgreSQL channel ${channel}`);
+      handlers.add(listener);
+      return () => handlers.delete(listener);
     },
-    follow(channel, onNotice, onGap) {
+    follow(channel, listener, onGap) {
       const channelState = channelStates.get(channel);
       if (!channelState)
         throw new Error(`the PostgreSQL channel ${channel} is not in the list of channels that can be followed`);
-      const follower = { listener: onNotice, onGap };
+      const follower = { listener, onGap };
       channelState.followers.add(follower);
-      clearTimeout(channelState.leaveTimer);
+      clearTimeout(channelState.unlistenTimer);
       runInBackground(startListening(channel, channelState));
       return () => {
         if (!channelState.followers.delete(follower) || channelState.followers.size > 0 || stopped) return;
-        channelState.leaveTimer = setTimeout(stopListening, lingerMs, channel, channelState).unref();
+        channelState.unlistenTimer = setTimeout(stopListening, lingerMs, channel, channelState).unref();
       };
     },
     onGap(listener) {

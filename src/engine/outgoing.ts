@@ -94,11 +94,13 @@ const RETRY_MAX_MS = 5_000;
 
 const createPolicyError = (message: string, origin: string | null) => new OutgoingError("POLICY", message, origin);
 
-function selectResponseHeaders(received: Record<string, string | string[] | undefined>): Record<string, string> {
-  const passedOn = Object.entries(received).filter(
+function selectResponseHeaders(responseHeaders: Record<string, string | string[] | undefined>): Record<string, string> {
+  const forwardedHeaders = Object.entries(responseHeaders).filter(
     ([name, value]) => value !== undefined && !DROPPED_HEADERS.includes(name),
   );
-  return Object.fromEntries(passedOn.map(([name, value]) => [name, Array.isArray(value) ? value.join(", ") : value!]));
+  return Object.fromEntries(
+    forwardedHeaders.map(([name, value]) => [name, Array.isArray(value) ? value.join(", ") : value!]),
+  );
 }
 
 /** Returns the text of a header in UTF-8, such as a redirect to `/café`. Headers arrive as Latin-1, one character for each byte. */
@@ -155,20 +157,23 @@ async function rejectOnAbort<T>(promise: Promise<T>, signal: AbortSignal): Promi
 const TIMEOUT_REASON = new DOMException("the request exceeded its time limit", "TimeoutError");
 
 /**
- * Returns a signal that aborts with `outer`, or after `timeoutMs`. `clear` removes its timer and listener. A signal of
+ * Returns a signal that aborts with `outerSignal`, or after `timeoutMs`. `clearTimeLimit` removes its timer and listener. A signal of
  * `AbortSignal.timeout` cannot be cleared, and would stay in memory until the timeout.
  */
-function createTimeLimit(outer: AbortSignal, timeoutMs: number): { signal: AbortSignal; clear: () => void } {
+function createTimeLimit(
+  outerSignal: AbortSignal,
+  timeoutMs: number,
+): { signal: AbortSignal; clearTimeLimit: () => void } {
   const controller = new AbortController();
-  const stop = () => controller.abort(outer.reason);
-  outer.addEventListener("abort", stop, { once: true });
+  const stop = () => controller.abort(outerSignal.reason);
+  outerSignal.addEventListener("abort", stop, { once: true });
   const timer = setTimeout(() => controller.abort(TIMEOUT_REASON), timeoutMs);
-  const clear = () => {
+  const clearTimeLimit = () => {
     clearTimeout(timer);
-    outer.removeEventListener("abort", stop);
+    outerSignal.removeEventListener("abort", stop);
   };
-  if (outer.aborted) stop();
-  return { signal: controller.signal, clear };
+  if (outerSignal.aborted) stop();
+  return { signal: controller.signal, clearTimeLimit };
 }
 
 export class OutgoingRequestSender {
@@ -178,45 +183,48 @@ export class OutgoingRequestSender {
     this.pools = new ConnectionPools(open);
   }
 
-  /** Sends a request, with redirects and retries. @throws OutgoingError; after an abort of `scope.signal`, the abort reason */
-  async send(request: OutgoingRequest, scope: OutgoingRequestContext): Promise<OutgoingResponse> {
+  /** Sends a request, with redirects and retries. @throws OutgoingError; after an abort of `context.signal`, the abort reason */
+  async send(request: OutgoingRequest, context: OutgoingRequestContext): Promise<OutgoingResponse> {
     const { timeoutMs, retry } = request;
-    const free = await scope.budget.enter(scope.signal);
-    const { signal, clear } = createTimeLimit(scope.signal, timeoutMs);
+    const releaseSlot = await context.budget.enter(context.signal);
+    const { signal, clearTimeLimit } = createTimeLimit(context.signal, timeoutMs);
     try {
       for (let attempt = 1; ; attempt += 1) {
-        const response = await this.sendWithRedirects(request, { ...scope, signal });
+        const response = await this.sendWithRedirects(request, { ...context, signal });
         if (!retry || attempt >= retry.attempts || !retry.on.includes(response.status)) return response;
         await delay(computeRetryDelayMs(response, attempt), undefined, { signal });
       }
     } catch (error) {
-      scope.signal.throwIfAborted();
+      context.signal.throwIfAborted();
       if (signal.reason !== TIMEOUT_REASON) throw error;
-      const origin = scope.originOf(request.url);
+      const origin = context.originOf(request.url);
       throw new OutgoingError("TIMEOUT", `the request to ${origin} took longer than ${timeoutMs} ms`, origin);
     } finally {
-      clear();
-      free();
+      clearTimeLimit();
+      releaseSlot();
     }
   }
 
-  private async sendWithRedirects(request: OutgoingRequest, scope: OutgoingRequestContext): Promise<OutgoingResponse> {
-    const first = this.requireAllowedOrigin(request.url, scope);
+  private async sendWithRedirects(
+    request: OutgoingRequest,
+    context: OutgoingRequestContext,
+  ): Promise<OutgoingResponse> {
+    const firstOrigin = this.requireAllowedOrigin(request.url, context);
     let { url, headers } = request;
     for (let redirects = 0; ; redirects += 1) {
-      const origin = this.requireAllowedOrigin(url, scope);
+      const origin = this.requireAllowedOrigin(url, context);
       const { method, body, onPart } = request;
       const hop: OutgoingHop = { url, method, headers, body };
       const response = await this.sendHop(
         origin,
-        scope.authorize && origin === first ? await scope.authorize(hop, scope.signal) : hop,
-        scope,
+        context.authorize && origin === firstOrigin ? await context.authorize(hop, context.signal) : hop,
+        context,
         onPart,
       );
       const { location } = response.headers;
       if (!REDIRECT_STATUSES.includes(response.status) || location === undefined) return response;
-      url = await this.requireAllowedRedirect(request, { from: url, location, redirects, firstOrigin: first }, scope);
-      if (scope.originOf(url) !== first) {
+      url = await this.requireAllowedRedirect(request, { from: url, location, redirects, firstOrigin }, context);
+      if (context.originOf(url) !== firstOrigin) {
         headers = Object.fromEntries(Object.entries(headers).filter(([name]) => CROSS_ORIGIN_HEADERS.includes(name)));
       }
     }
@@ -239,34 +247,34 @@ export class OutgoingRequestSender {
   private async requireAllowedRedirect(
     { method }: OutgoingRequest,
     { from, location, redirects, firstOrigin }: { from: URL; location: string; redirects: number; firstOrigin: string },
-    scope: OutgoingRequestContext,
+    context: OutgoingRequestContext,
   ): Promise<URL> {
     const createRedirectError = (reason: string) =>
       createPolicyError(`a redirect of ${firstOrigin} was not followed: ${reason}`, firstOrigin);
     if (!REDIRECTED_METHODS.includes(method)) throw createRedirectError("only GET and HEAD requests follow redirects");
     if (redirects >= OUTGOING_REQUEST_REDIRECTS_MAX)
       throw createRedirectError(`a request follows at most ${OUTGOING_REQUEST_REDIRECTS_MAX} redirects`);
-    const next = URL.parse(decodeUtf8Header(location), from.href);
-    const origin = next && scope.originOf(next);
-    if (!next || !origin || next.username !== "" || next.password !== "")
+    const nextUrl = URL.parse(decodeUtf8Header(location), from.href);
+    const origin = nextUrl && context.originOf(nextUrl);
+    if (!nextUrl || !origin || nextUrl.username !== "" || nextUrl.password !== "")
       throw createRedirectError("the redirect must lead to an https URL without credentials");
-    if (origin !== firstOrigin && scope.hasCredential)
+    if (origin !== firstOrigin && context.hasCredential)
       throw createRedirectError("a request with a credential cannot be redirected to another origin");
     // The message does not name the redirect's target: the other server chose it, so it may contain a secret.
-    if (!scope.mayUseOrigin(origin))
+    if (!context.mayUseOrigin(origin))
       throw createRedirectError("the redirect leads to an origin that is not in the action's integrationOrigins");
-    next.hash = "";
-    await scope.checkRedirect?.(next, scope.signal);
-    return next;
+    nextUrl.hash = "";
+    await context.checkRedirect?.(nextUrl, context.signal);
+    return nextUrl;
   }
 
   private async sendHop(
     origin: string,
     hop: OutgoingHop,
-    scope: OutgoingRequestContext,
+    context: OutgoingRequestContext,
     onPart: OutgoingRequest["onPart"],
   ): Promise<OutgoingResponse> {
-    const { budget, signal, pool } = scope;
+    const { budget, signal, pool } = context;
     budget.countRequest(origin);
     signal.throwIfAborted();
     const startedAtMs = performance.now();
@@ -280,7 +288,7 @@ export class OutgoingRequestSender {
       receivedBytes: 0,
       code: null,
     };
-    const onEnd = scope.onHop?.(origin, hop.method);
+    const onEnd = context.onHop?.(origin, hop.method);
     try {
       const { pathname, search } = hop.url;
       const responsePromise = this.pools.getPool(pool).request({
@@ -300,13 +308,13 @@ export class OutgoingRequestSender {
         budget.countBytes(chunk.length, origin);
         if (isSuccess && onPart) await rejectOnAbort(onPart(chunk), signal);
       };
-      const reading = {
+      const decodingOptions = {
         encoding: headers["content-encoding"],
         maxBytes: OUTGOING_RESPONSE_BODY_MAX_BYTES,
         origin,
         onDecoded,
       };
-      const body = await readDecodedBody(answer.body as unknown as Readable, reading, signal);
+      const body = await readDecodedBody(answer.body as unknown as Readable, decodingOptions, signal);
       return { status: answer.statusCode, headers, body, origin };
     } catch (error) {
       const failure = signal.aborted ? null : toOutgoingError(error, origin);

@@ -97,13 +97,13 @@ class PartReader {
 
   /** Yields the next `bytes` bytes as they arrive. @throws InvalidPictureError or PictureProcessBusyError at an early end */
   async *streamBytes(bytes: number): AsyncGenerator<Buffer> {
-    for (let missing = bytes; missing > 0; ) {
+    for (let missingBytes = bytes; missingBytes > 0; ) {
       const chunk =
         this.unreadBytes.length > 0 ? this.unreadBytes : ((await this.chunks.next()).value as Buffer | undefined);
       if (!chunk) throw await this.createUnexpectedEndError();
-      const part = chunk.subarray(0, missing);
+      const part = chunk.subarray(0, missingBytes);
       this.unreadBytes = chunk.subarray(part.length);
-      missing -= part.length;
+      missingBytes -= part.length;
       yield part;
     }
   }
@@ -135,10 +135,10 @@ interface PictureProcessorOptions {
 }
 
 export class PictureProcessor {
-  private readonly running = new Set<ChildProcess>();
+  private readonly runningChildren = new Set<ChildProcess>();
   private account: { uid: number; gid: number } | null =
     process.getuid?.() === 0 ? { uid: UNPRIVILEGED_UID, gid: UNPRIVILEGED_UID } : null;
-  private sandboxProbe: Promise<void> | null = null;
+  private accountProbe: Promise<void> | null = null;
   private isStopped = false;
 
   constructor(private readonly options: PictureProcessorOptions) {}
@@ -155,8 +155,8 @@ export class PictureProcessor {
       const [cause] = await once(child, "error");
       throw new PictureProcessBusyError("the process that decodes pictures cannot start at the moment", { cause });
     }
-    this.running.add(child);
-    child.once("close", () => this.running.delete(child));
+    this.runningChildren.add(child);
+    child.once("close", () => this.runningChildren.delete(child));
     try {
       setPriority(child.pid, CHILD_NICENESS);
     } catch {
@@ -166,9 +166,9 @@ export class PictureProcessor {
   }
 
   /** Starts a picture process for `source`. Destroys `source` if the process does not start. @throws PictureProcessBusyError */
-  private async startChildFor(source: Readable, job: PictureJob): Promise<ChildProcess> {
+  private async startChildForPicture(source: Readable, job: PictureJob): Promise<ChildProcess> {
     try {
-      await this.prepareSandbox();
+      await this.prepareAccount();
       return await this.startChild(job);
     } catch (error) {
       source.destroy();
@@ -235,7 +235,7 @@ export class PictureProcessor {
     return answer !== null;
   }
 
-  private async probeSandbox(): Promise<void> {
+  private async probeAccount(): Promise<void> {
     if (this.account === null || (await this.isAccountUsable())) return;
     this.account = null;
     this.options.log.warn(
@@ -243,12 +243,12 @@ export class PictureProcessor {
     );
   }
 
-  private async prepareSandbox(): Promise<void> {
-    this.sandboxProbe ??= this.probeSandbox().catch((error: unknown) => {
-      this.sandboxProbe = null;
+  private async prepareAccount(): Promise<void> {
+    this.accountProbe ??= this.probeAccount().catch((error: unknown) => {
+      this.accountProbe = null;
       throw error;
     });
-    await this.sandboxProbe;
+    await this.accountProbe;
   }
 
   /**
@@ -260,18 +260,18 @@ export class PictureProcessor {
     source: Readable,
     contentType: string,
     thumbnail: { edge: number; quality: number; maxBytes: number },
-    storeFile: (clean: AsyncIterable<Buffer>) => Promise<T>,
+    storeFile: (cleanFile: AsyncIterable<Buffer>) => Promise<T>,
   ): Promise<PictureInspection & { storedCopy: T }> {
-    const child = await this.startChildFor(source, { contentType, maxPixels: PICTURE_MAX_PIXELS, thumbnail });
+    const child = await this.startChildForPicture(source, { contentType, maxPixels: PICTURE_MAX_PIXELS, thumbnail });
     return this.runJob(child, source, async (parts) => {
-      const clean = await parts.readHeader();
-      if (clean.fault !== undefined) throw new InvalidPictureError(clean.fault);
-      const stored = await storeFile(parts.streamBytes(clean.bytes));
-      const small = await parts.readHeader().catch(toNullIfUndecodable);
-      const bytes = small?.size
-        ? await parts.readBytes(small.bytes, thumbnail.maxBytes).catch(toNullIfUndecodable)
+      const cleanFileHeader = await parts.readHeader();
+      if (cleanFileHeader.fault !== undefined) throw new InvalidPictureError(cleanFileHeader.fault);
+      const storedCopy = await storeFile(parts.streamBytes(cleanFileHeader.bytes));
+      const thumbnailHeader = await parts.readHeader().catch(toNullIfUndecodable);
+      const bytes = thumbnailHeader?.size
+        ? await parts.readBytes(thumbnailHeader.bytes, thumbnail.maxBytes).catch(toNullIfUndecodable)
         : null;
-      return { size: bytes && small!.size!, thumbnail: bytes, storedCopy: stored };
+      return { size: bytes && thumbnailHeader!.size!, thumbnail: bytes, storedCopy };
     });
   }
 
@@ -282,10 +282,14 @@ export class PictureProcessor {
   async resize(
     source: Readable,
     contentType: string,
-    resizing: PictureResizeOptions,
+    resizeOptions: PictureResizeOptions,
     maxBytes: number,
   ): Promise<Buffer> {
-    const child = await this.startChildFor(source, { contentType, maxPixels: PICTURE_MAX_PIXELS, resize: resizing });
+    const child = await this.startChildForPicture(source, {
+      contentType,
+      maxPixels: PICTURE_MAX_PIXELS,
+      resize: resizeOptions,
+    });
     return this.runJob(child, source, async (parts) => {
       const { fault, bytes } = await parts.readHeader();
       if (fault !== undefined) throw new InvalidPictureError(fault);
@@ -295,6 +299,6 @@ export class PictureProcessor {
 
   stop(): void {
     this.isStopped = true;
-    for (const child of this.running) child.kill("SIGKILL");
+    for (const child of this.runningChildren) child.kill("SIGKILL");
   }
 }

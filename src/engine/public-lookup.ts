@@ -20,8 +20,10 @@ const LOOPBACK_ADDRESS = { address: "127.0.0.1", family: 4 };
 const createTimeoutError = () => Object.assign(new Error("no DNS server answered"), { code: "ETIMEOUT" });
 
 /** Creates a resolver. @param options.servers name servers as `address:port`; by default the system's name servers */
-export function createPublicHostResolver(options: { servers?: readonly string[]; limitMs?: number } = {}): ResolveHost {
-  const { servers, limitMs = LOOKUP_TIMEOUT_MS } = options;
+export function createPublicHostResolver(
+  options: { servers?: readonly string[]; timeoutMs?: number } = {},
+): ResolveHost {
+  const { servers, timeoutMs = LOOKUP_TIMEOUT_MS } = options;
   let resolver: dns.Resolver | undefined;
   let createdAt = 0;
 
@@ -36,13 +38,13 @@ export function createPublicHostResolver(options: { servers?: readonly string[];
   return async (hostname) => {
     if (LOCALHOST_NAME_PATTERN.test(hostname)) return [LOOPBACK_ADDRESS];
     const currentResolver = getOrCreateResolver();
-    const limit = Promise.withResolvers<never>();
-    const timer = setTimeout(() => limit.reject(createTimeoutError()), limitMs);
-    const limitTime = (answers: Promise<string[]>) => Promise.race([answers, limit.promise]);
+    const timeLimit = Promise.withResolvers<never>();
+    const timer = setTimeout(() => timeLimit.reject(createTimeoutError()), timeoutMs);
+    const withTimeLimit = (answers: Promise<string[]>) => Promise.race([answers, timeLimit.promise]);
     // Queries both IPv4 and IPv6 addresses. The caller's connection attempt shows which of them this machine can use.
     const lookups = await Promise.allSettled([
-      limitTime(currentResolver.resolve4(hostname)),
-      limitTime(currentResolver.resolve6(hostname)),
+      withTimeLimit(currentResolver.resolve4(hostname)),
+      withTimeLimit(currentResolver.resolve6(hostname)),
     ]);
     clearTimeout(timer);
     const addresses = lookups.flatMap((lookup) => (lookup.status === "fulfilled" ? lookup.value : []));
@@ -54,11 +56,11 @@ export function createPublicHostResolver(options: { servers?: readonly string[];
 /** Resolves a host name with the system's resolver, which also resolves names of the local network. */
 export const systemHostResolver: ResolveHost = (hostname) => dns.lookup(hostname, { all: true, verbatim: true });
 
-const publicLookup = createPublicHostResolver();
+const publicHostResolver = createPublicHostResolver();
 
 /**
  * Returns the resolver for host names that apps use. If private networks are allowed, this is the system's resolver: only it finds names in
  * the hosts file and search domains.
  */
 export const selectHostResolver = (allowPrivateNetwork: boolean): ResolveHost =>
-  allowPrivateNetwork ? systemHostResolver : publicLookup;
+  allowPrivateNetwork ? systemHostResolver : publicHostResolver;

@@ -45,8 +45,12 @@ export function createRateWindow(db: Pick<EntityManager, "query">): RateWindow {
       const [row]: { hits: Date[] }[] = await db.query(INSERT_CALL_SQL, [...parameters, windowMs]);
       if (row) {
         const newest = row.hits.at(-1)!;
-        const counted = row.hits.filter((hit) => computeLeaveTime(hit) > newest);
-        return { accepted: true, remaining: limit - counted.length, nextAcceptedAt: computeLeaveTime(counted[0]!) };
+        const callsInWindow = row.hits.filter((hit) => computeLeaveTime(hit) > newest);
+        return {
+          accepted: true,
+          remaining: limit - callsInWindow.length,
+          nextAcceptedAt: computeLeaveTime(callsInWindow[0]!),
+        };
       }
       const [oldest]: { hit: Date }[] = await db.query(SELECT_OLDEST_CALL_SQL, parameters);
       return { accepted: false, remaining: 0, nextAcceptedAt: oldest ? computeLeaveTime(oldest.hit) : new Date() };

@@ -18,8 +18,8 @@ const COLLECT_EVERY_BYTES = 4 * 1024 * 1024;
 const SYNC_EVERY_BYTES = 4 * 1024 * 1024;
 
 /** Bytes that are read from one source in its turn. After shorter turns, only a full garbage collection would free the buffers. */
-const TURN_BYTES = 4 * 1024 * 1024;
-const TURN_WAIT_MS = 100;
+const SLOT_MAX_BYTES = 4 * 1024 * 1024;
+const SLOT_MAX_WAIT_MS = 100;
 
 export class UploadTooLargeError extends Error {
   override readonly name = "TooManyBytes";
@@ -50,9 +50,9 @@ function settlesWithin(work: Promise<unknown>, limitMs: number): Promise<boolean
 }
 
 export class UploadReceiver {
-  private freeAt = 0;
+  private nextReadAt = 0;
   private uncollectedBytes = 0;
-  private flushed: Promise<void> = Promise.resolve();
+  private lastFlush: Promise<void> = Promise.resolve();
 
   /** @param folder absolute path for uploads @param readingQueue queue in which uploads wait for a reading slot */
   constructor(
@@ -61,14 +61,14 @@ export class UploadReceiver {
   ) {}
 
   /** Flushes one file at a time. The database writes to the same disk, and would otherwise wait for hundreds of files. */
-  private flushBytes(put: () => Promise<void>): Promise<void> {
-    const done = this.flushed.then(put);
+  private flushInOrder(flushFile: () => Promise<void>): Promise<void> {
+    const flush = this.lastFlush.then(flushFile);
     // After an error, the next flush starts as usual. Only the caller of this flush gets the error.
-    this.flushed = done.catch(() => undefined);
-    return done;
+    this.lastFlush = flush.catch(() => undefined);
+    return flush;
   }
 
-  private countPassedBytes(bytes: number): void {
+  private countReadBytes(bytes: number): void {
     this.uncollectedBytes += bytes;
     if (this.uncollectedBytes < COLLECT_EVERY_BYTES) return;
     this.uncollectedBytes = 0;
@@ -78,22 +78,22 @@ export class UploadReceiver {
   /** Waits until the service may read `bytes` more bytes without exceeding the maximum speed. */
   private async waitForSpeedLimit(bytes: number): Promise<void> {
     const now = performance.now();
-    this.freeAt = Math.max(now, this.freeAt) + bytes / BYTES_PER_MS;
-    const wait = this.freeAt - now;
+    this.nextReadAt = Math.max(now, this.nextReadAt) + bytes / BYTES_PER_MS;
+    const wait = this.nextReadAt - now;
     // Timers have a precision of whole milliseconds, so shorter waits are added up until they reach 2 ms.
     if (wait >= 2) await delay(wait);
   }
 
   /** Reads the source while it has a reading slot. A slow source frees its slot until more data arrives. */
-  private async *readInTurns(source: AsyncIterable<Buffer>, key: number | string): AsyncGenerator<Buffer> {
+  private async *readWithSlots(source: AsyncIterable<Buffer>, key: number | string): AsyncGenerator<Buffer> {
     const chunks = source[Symbol.asyncIterator]();
     let freeSlot = await this.readingQueue.enter(key);
-    let [bytesLeft, waitMsLeft] = [TURN_BYTES, TURN_WAIT_MS];
+    let [bytesLeft, waitMsLeft] = [SLOT_MAX_BYTES, SLOT_MAX_WAIT_MS];
     const reenterQueue = async (ready?: Promise<unknown>) => {
       freeSlot();
       await ready;
       freeSlot = await this.readingQueue.enter(key);
-      [bytesLeft, waitMsLeft] = [TURN_BYTES, TURN_WAIT_MS];
+      [bytesLeft, waitMsLeft] = [SLOT_MAX_BYTES, SLOT_MAX_WAIT_MS];
     };
     try {
       for (;;) {
@@ -115,7 +115,7 @@ export class UploadReceiver {
 
   private async writeUpload(path: string, source: AsyncIterable<Buffer>, maxBytes: number): Promise<ReceivedUpload> {
     const hash = createHash("sha256");
-    const heads: Buffer[] = [];
+    const headParts: Buffer[] = [];
     let bytes = 0;
     let unsyncedBytes = 0;
     const file = await open(path, "wx", 0o600);
@@ -123,22 +123,22 @@ export class UploadReceiver {
       for await (const chunk of source) {
         if (bytes + chunk.length > maxBytes)
           throw new UploadTooLargeError(`the upload has more than ${maxBytes} bytes`);
-        if (bytes < HEAD_BYTES) heads.push(chunk.subarray(0, HEAD_BYTES - bytes));
+        if (bytes < HEAD_BYTES) headParts.push(chunk.subarray(0, HEAD_BYTES - bytes));
         await this.waitForSpeedLimit(chunk.length);
         hash.update(chunk);
         await file.write(chunk);
-        this.countPassedBytes(chunk.length);
+        this.countReadBytes(chunk.length);
         bytes += chunk.length;
         unsyncedBytes += chunk.length;
         if (unsyncedBytes < SYNC_EVERY_BYTES) continue;
         unsyncedBytes = 0;
-        await this.flushBytes(() => file.datasync());
+        await this.flushInOrder(() => file.datasync());
       }
-      await this.flushBytes(() => file.sync());
+      await this.flushInOrder(() => file.sync());
     } finally {
       await file.close();
     }
-    return { path, bytes, checksum: hash.digest("hex"), head: Buffer.concat(heads) };
+    return { path, bytes, checksum: hash.digest("hex"), head: Buffer.concat(headParts) };
   }
 
   start() {
@@ -158,7 +158,7 @@ export class UploadReceiver {
     key: number | string,
   ): Promise<ReceivedUpload> {
     const path = join(this.folder, name);
-    return this.writeUpload(path, this.readInTurns(source, key), maxBytes).catch(async (error: unknown) => {
+    return this.writeUpload(path, this.readWithSlots(source, key), maxBytes).catch(async (error: unknown) => {
       await rm(path, { force: true });
       throw error;
     });
@@ -170,14 +170,14 @@ export class UploadReceiver {
 
   /** Removes files that were last written to more than `olderThanMs` ago. Returns the number of removed files. */
   async removeOldFiles(olderThanMs: number): Promise<number> {
-    let removed = 0;
+    let removedCount = 0;
     for (const name of await readdir(this.folder).catch(() => [])) {
       // Skips a file that another process has removed since this process read the folder.
       const stats = await stat(join(this.folder, name)).catch(() => null);
       if (!stats || Date.now() - stats.mtimeMs < olderThanMs) continue;
       await rm(join(this.folder, name), { force: true });
-      removed += 1;
+      removedCount += 1;
     }
-    return removed;
+    return removedCount;
   }
 }

@@ -1,7 +1,8 @@
 /** Searches texts for sets of secrets. Each set is prepared once. Long texts are searched in another thread. */
-import { createScanCache } from "./secret-scan/kept-scans.js";
+
 import type { MaskedTextStart, StreamedText } from "./secret-scan/partial-text.js";
 import type { ScannedText, Secret } from "./secret-scan/scan.js";
+import { createScanCache } from "./secret-scan/scan-cache.js";
 import { countScanTaskCharacters, performScanTask, type ScanTask } from "./secret-scan/task.js";
 import { createScanThreadQueue } from "./secret-scan/thread-queue.js";
 
@@ -30,7 +31,7 @@ export interface SecretScannerCache {
    * @param owner owner of the work, such as an app; owners take turns in the thread
    * @param key text that is different for each set of secrets
    */
-  getScan(owner: string, key: string, secrets: readonly Secret[]): SecretScanner;
+  getScanner(owner: string, key: string, secrets: readonly Secret[]): SecretScanner;
 }
 
 const EMPTY_SCANNER: SecretScanner = {
@@ -51,7 +52,7 @@ export function createSecretScannerCache(): SecretScannerCache {
   const threadQueue = createScanThreadQueue();
 
   return {
-    getScan(owner, key, secrets) {
+    getScanner(owner, key, secrets) {
       if (secrets.length === 0) return EMPTY_SCANNER;
       const characters = secrets.reduce((sum, { value }) => sum + value.length, 0);
       const isSmall = secrets.length <= INLINE_SECRETS_MAX && characters <= INLINE_SECRET_MAX_CHARACTERS;

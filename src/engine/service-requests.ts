@@ -22,7 +22,7 @@ const PART_MAX_CHARACTERS = 256 * 1024;
 /** Content type of live responses, which the page gets line by line. */
 const NDJSON_TYPE = "application/x-ndjson";
 
-interface SentRequest {
+interface PageRequest {
   method: string;
   url: string;
   headers: Readonly<Record<string, string>>;
@@ -30,7 +30,7 @@ interface SentRequest {
 }
 
 /** Returns the headers to send. @throws Error for headers that a page of another origin could not send */
-function selectRequestHeaders({ headers }: SentRequest, origin: string): Record<string, string> {
+function selectRequestHeaders({ headers }: PageRequest, origin: string): Record<string, string> {
   for (const [name, value] of Object.entries(headers)) {
     if (!ALLOWED_HEADERS.includes(name.toLowerCase()))
       throw new Error(`pages cannot send requests with the header ${JSON.stringify(name.slice(0, 60))}`);
@@ -42,13 +42,14 @@ function selectRequestHeaders({ headers }: SentRequest, origin: string): Record<
 
 /** Returns the headers that a page of this origin may read. @throws Error if the page may not read the response */
 function selectReadableHeaders(response: IncomingMessage, origin: string): Record<string, string> {
-  const { "access-control-allow-origin": allowed, "access-control-expose-headers": exposed = "" } = response.headers;
-  if (allowed !== "*" && allowed !== origin) {
+  const { "access-control-allow-origin": allowedOrigin, "access-control-expose-headers": exposedHeaders = "" } =
+    response.headers;
+  if (allowedOrigin !== "*" && allowedOrigin !== origin) {
     throw new Error(`blocked by CORS, because the host does not allow requests from ${origin}`);
   }
   const names = [
     "content-type",
-    ...String(exposed)
+    ...String(exposedHeaders)
       .toLowerCase()
       .split(",")
       .map((name) => name.trim()),
@@ -80,27 +81,30 @@ export class ServiceRequestSender {
   constructor(readonly base: string) {}
 
   /** Sends a request, and resolves with the response. If the server has just closed the idle connection, repeats it, as browsers do. */
-  private requestResponse(sent: SentRequest, options: RequestOptions): Promise<IncomingMessage> {
+  private requestResponse(pageRequest: PageRequest, options: RequestOptions): Promise<IncomingMessage> {
     return new Promise((resolve, reject) => {
-      const request = send(sent.url, options);
+      const request = send(pageRequest.url, options);
       request.once("response", resolve).once("error", (error: NodeJS.ErrnoException) => {
         const isStale = request.reusedSocket && error.code === "ECONNRESET" && options.signal?.aborted === false;
-        if (isStale) resolve(this.requestResponse(sent, { ...options, agent: false }));
+        if (isStale) resolve(this.requestResponse(pageRequest, { ...options, agent: false }));
         else reject(new Error(`the service could not be reached (${error.code ?? error.message})`));
       });
-      request.end(sent.body ?? undefined);
+      request.end(pageRequest.body ?? undefined);
     });
   }
 
   /** Sends a page's request. @param origin origin of the page @throws Error if there is no response, or if the page may not read it */
-  async send(sent: SentRequest, origin: string, signal: AbortSignal) {
-    if (!ALLOWED_METHODS.includes(sent.method))
-      throw new Error(`pages cannot send requests with the method ${sent.method.slice(0, 20)}`);
-    const { href } = new URL(sent.url);
+  async send(pageRequest: PageRequest, origin: string, signal: AbortSignal) {
+    if (!ALLOWED_METHODS.includes(pageRequest.method))
+      throw new Error(`pages cannot send requests with the method ${pageRequest.method.slice(0, 20)}`);
+    const { href } = new URL(pageRequest.url);
     if (!href.startsWith(this.base)) throw new Error("the URL is not a route of the service");
-    const { method } = sent;
-    const headers = selectRequestHeaders(sent, origin);
-    const response = await this.requestResponse({ ...sent, url: href }, { agent: this.agent, method, headers, signal });
+    const { method } = pageRequest;
+    const headers = selectRequestHeaders(pageRequest, origin);
+    const response = await this.requestResponse(
+      { ...pageRequest, url: href },
+      { agent: this.agent, method, headers, signal },
+    );
     try {
       const status = response.statusCode!;
       if (REDIRECT_STATUSES.includes(status))

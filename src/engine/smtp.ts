@@ -50,16 +50,17 @@ export interface Smtp {
 }
 
 /**
- * Yields the content of the message. nodemailer reads it when the server is ready for the content. Sets `started.value` before the content.
+ * Yields the content of the message. nodemailer reads it when the server is ready for the content. Sets `contentStarted.value` before it
+ * yields the content.
  * @throws NotClaimedError if the content may not be sent any more
  */
 async function* yieldMailContent(
   { content, maySendContent }: OutgoingMail,
-  started: { value: boolean },
+  contentStarted: { value: boolean },
 ): AsyncGenerator<Buffer> {
   if (!(await maySendContent()))
     throw new NotClaimedError("this process has lost its claim on the message, so another process may send it");
-  started.value = true;
+  contentStarted.value = true;
   yield content;
 }
 
@@ -70,7 +71,7 @@ class NotClaimedError extends Error {}
 const isLoopback = (host: string): boolean =>
   host === "localhost" || host === "::1" || (isIPv4(host) && host.startsWith("127."));
 
-async function openConnection(server: SmtpServer, times: SmtpTimeouts): Promise<SMTPConnection> {
+async function openConnection(server: SmtpServer, timeouts: SmtpTimeouts): Promise<SMTPConnection> {
   const { host, port, secure, user, password } = server;
   const connection = new SMTPConnection({
     host,
@@ -80,8 +81,8 @@ async function openConnection(server: SmtpServer, times: SmtpTimeouts): Promise<
     // Without encryption, the password must not be sent, even if this means that no message can be sent.
     requireTLS: !secure && user !== null && !isLoopback(host),
     ignoreTLS: !secure && isLoopback(host),
-    greetingTimeout: times.greetingMs,
-    socketTimeout: times.responseMs,
+    greetingTimeout: timeouts.greetingMs,
+    socketTimeout: timeouts.responseMs,
     maxResponseSize: 64 * 1024,
     logger: false,
   });
@@ -104,9 +105,10 @@ function waitForCallback<T>(
   start: (done: (error?: Error | null, value?: T) => void) => void,
 ): Promise<T> {
   return new Promise((resolve, reject) => {
-    const rejectLost = (error?: Error) => reject(error ?? new Error("the connection to the mail server was lost"));
-    connection.once("error", rejectLost).once("end", rejectLost);
-    const stop = () => connection.off("error", rejectLost).off("end", rejectLost);
+    const rejectLostConnection = (error?: Error) =>
+      reject(error ?? new Error("the connection to the mail server was lost"));
+    connection.once("error", rejectLostConnection).once("end", rejectLostConnection);
+    const stop = () => connection.off("error", rejectLostConnection).off("end", rejectLostConnection);
     start((error, value) => {
       stop();
       if (error) reject(error);
@@ -115,17 +117,17 @@ function waitForCallback<T>(
   });
 }
 
-export function createSmtpClient({ times = SMTP_TIMEOUTS }: { times?: SmtpTimeouts } = {}): Smtp {
-  const pool = new SmtpPool<SmtpServer>((server) => openConnection(server, times));
+export function createSmtpClient({ timeouts = SMTP_TIMEOUTS }: { timeouts?: SmtpTimeouts } = {}): Smtp {
+  const pool = new SmtpPool<SmtpServer>((server) => openConnection(server, timeouts));
 
   async function attemptDelivery(
     session: PooledSmtpSession,
     mail: OutgoingMail,
-    started: { value: boolean },
+    contentStarted: { value: boolean },
   ): Promise<DeliveryOutcome> {
     const { connection } = session;
     const { from, to, content } = mail;
-    const stream = Readable.from(yieldMailContent(mail, started), { objectMode: false });
+    const stream = Readable.from(yieldMailContent(mail, contentStarted), { objectMode: false });
     const info = await waitForCallback<SMTPConnection.SentMessageInfo>(connection, (done) =>
       connection.send({ from, to: [...to], size: content.length }, stream, done),
     );
@@ -153,18 +155,19 @@ export function createSmtpClient({ times = SMTP_TIMEOUTS }: { times?: SmtpTimeou
     mail: OutgoingMail,
     signal: AbortSignal,
   ): Promise<DeliveryOutcome | "stale"> {
-    const started = { value: false };
+    const contentStarted = { value: false };
     let session: PooledSmtpSession | null = null;
     try {
-      session = await pool.takeSession(server, signal);
-      return await rejectOnAbort(signal, attemptDelivery(session, mail, started));
+      session = await pool.borrowSession(server, signal);
+      return await rejectOnAbort(signal, attemptDelivery(session, mail, contentStarted));
     } catch (error) {
       // The server may still expect the rest of this message on the connection, so no other message may use it.
       if (session) session.isBroken = true;
       if (error instanceof NotClaimedError) return { kind: "fenced" };
-      const delivery = createDeliveryErrorOutcome(error as Error, started.value);
+      const delivery = createDeliveryErrorOutcome(error as Error, contentStarted.value);
       // True if the server had closed the idle connection before this message. The caller then sends the message again.
-      const isStale = session?.isReused && !started.value && delivery.kind === "refused" && delivery.code === null;
+      const isStale =
+        session?.isReused && !contentStarted.value && delivery.kind === "refused" && delivery.code === null;
       return isStale && !signal.aborted ? "stale" : delivery;
     } finally {
       if (session) pool.returnSession(session);
@@ -173,7 +176,7 @@ export function createSmtpClient({ times = SMTP_TIMEOUTS }: { times?: SmtpTimeou
 
   return {
     async deliver(server, mail) {
-      const signal = AbortSignal.any([mail.signal, AbortSignal.timeout(times.attemptMs)]);
+      const signal = AbortSignal.any([mail.signal, AbortSignal.timeout(timeouts.attemptMs)]);
       for (;;) {
         const delivery = await sendOnce(server, mail, signal);
         if (delivery !== "stale") return delivery;

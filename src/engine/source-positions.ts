@@ -24,19 +24,19 @@ function createPositionFinder(map: string): FindPosition {
  */
 export function createSourcePositionMapper(name: string, map: string | null): (text: string) => string {
   if (map === null) return (text) => text;
-  let find: FindPosition | null = null;
+  let findPosition: FindPosition | null = null;
   const positionPattern = new RegExp(`${name.replaceAll(/[.-]/g, "\\$&")}:(\\d{1,9}):(\\d{1,9})`, "g");
   return (text) => {
     if (!text.includes(`${name}:`)) return text;
-    find ??= createPositionFinder(map);
+    findPosition ??= createPositionFinder(map);
     const lines = text.split("\n").flatMap((line) => {
       let isAdded = false;
-      const replaced = line.replace(positionPattern, (match, row: string, column: string) => {
-        const original = find!(Number(row), Number(column));
-        isAdded ||= original === null;
-        return original ? `${original.file}:${original.line}:${original.column}` : match;
+      const replacedLine = line.replace(positionPattern, (match, lineNumber: string, column: string) => {
+        const sourcePosition = findPosition!(Number(lineNumber), Number(column));
+        isAdded ||= sourcePosition === null;
+        return sourcePosition ? `${sourcePosition.file}:${sourcePosition.line}:${sourcePosition.column}` : match;
       });
-      return isAdded && STACK_FRAME_PATTERN.test(line) ? [] : [replaced];
+      return isAdded && STACK_FRAME_PATTERN.test(line) ? [] : [replacedLine];
     });
     return lines.join("\n");
   };

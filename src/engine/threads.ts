@@ -25,7 +25,7 @@ const ENTRY_MODULE = new URL("./threads/entry.js", import.meta.url);
 
 export function createThreadPool<I, O>(options: ThreadPoolOptions): ThreadPool<I, O> {
   const { module, name, memoryMb, timeoutMs } = options;
-  const idle = new Map<Worker, NodeJS.Timeout>();
+  const idleWorkers = new Map<Worker, NodeJS.Timeout>();
 
   function startWorker(): Worker {
     const worker = new Worker(ENTRY_MODULE, {
@@ -40,23 +40,23 @@ export function createThreadPool<I, O>(options: ThreadPoolOptions): ThreadPool<I
   }
 
   /** Returns an idle thread, or starts one. Skips threads that ended while they were idle. */
-  function takeWorker(): Worker {
-    for (const [worker, timer] of idle) {
+  function acquireWorker(): Worker {
+    for (const [worker, timer] of idleWorkers) {
       clearTimeout(timer);
-      idle.delete(worker);
+      idleWorkers.delete(worker);
       if (worker.threadId > 0) return worker;
     }
     return startWorker();
   }
 
   function endWorker(worker: Worker): void {
-    idle.delete(worker);
+    idleWorkers.delete(worker);
     runInBackground(worker.terminate());
   }
 
   return {
     async call(input) {
-      const worker = takeWorker();
+      const worker = acquireWorker();
       const { promise, resolve, reject } = Promise.withResolvers<ThreadOutcome<O>>();
       const timer = setTimeout(() => resolve({ ok: false, limit: "time" }), timeoutMs);
       const resolveWithValue = (value: O) => resolve({ ok: true, value });
@@ -69,7 +69,7 @@ export function createThreadPool<I, O>(options: ThreadPoolOptions): ThreadPool<I
         clearTimeout(timer);
         worker.off("message", resolveWithValue).off("error", fail);
       });
-      if (outcome.ok) idle.set(worker, setTimeout(endWorker, IDLE_TIMEOUT_MS, worker).unref());
+      if (outcome.ok) idleWorkers.set(worker, setTimeout(endWorker, IDLE_TIMEOUT_MS, worker).unref());
       else endWorker(worker);
       return outcome;
     },

@@ -28,46 +28,46 @@ export function createTicker(options: {
 }): Ticker {
   const { work, msUntil, sleepMaxMs = SLEEP_MAX_MS, log } = options;
   let timer: NodeJS.Timeout | undefined;
-  let working: Promise<void> | null = null;
+  let activeWork: Promise<void> | null = null;
   let shouldRunAgain = false;
   let stopped = false;
-  let lastDone = Number.NEGATIVE_INFINITY;
+  let lastSuccessAt = Number.NEGATIVE_INFINITY;
 
   async function runOnce(): Promise<number> {
     try {
-      const due = await work();
-      lastDone = performance.now();
-      return due === null ? sleepMaxMs : Math.min(sleepMaxMs, Math.max(0, msUntil(due)));
+      const dueAt = await work();
+      lastSuccessAt = performance.now();
+      return dueAt === null ? sleepMaxMs : Math.min(sleepMaxMs, Math.max(0, msUntil(dueAt)));
     } catch (error) {
       log.warn({ err: error }, "periodic work failed; the ticker runs it again soon");
       return RETRY_MS;
     }
   }
 
-  function checkDue(): void {
+  function startWork(): void {
     if (stopped) return;
     clearTimeout(timer);
-    shouldRunAgain = working !== null;
+    shouldRunAgain = activeWork !== null;
     if (shouldRunAgain) return;
-    working = runOnce().then((sleep) => {
-      working = null;
+    activeWork = runOnce().then((sleepMs) => {
+      activeWork = null;
       if (stopped) return;
-      timer = setTimeout(checkDue, shouldRunAgain ? 0 : sleep);
+      timer = setTimeout(startWork, shouldRunAgain ? 0 : sleepMs);
       shouldRunAgain = false;
     });
   }
 
   return {
     async start() {
-      checkDue();
-      await working;
+      startWork();
+      await activeWork;
     },
-    wake: checkDue,
-    isHealthy: () => performance.now() - lastDone < UNHEALTHY_AFTER_MS,
+    wake: startWork,
+    isHealthy: () => performance.now() - lastSuccessAt < UNHEALTHY_AFTER_MS,
     async stop() {
       stopped = true;
       clearTimeout(timer);
-      await working;
+      await activeWork;
     },
   };
 }

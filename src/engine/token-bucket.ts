@@ -25,14 +25,15 @@ export function createTokenBucket(options: {
   clock?: () => number;
 }): TokenBucket {
   const { limit, windowMs, keysMax = KEYS_MAX, clock = () => performance.now() } = options;
-  const buckets = new Map<string | typeof SHARED_KEY, { left: number; at: number }>();
-  const perMs = limit / windowMs;
-  let sweptAt = Number.NEGATIVE_INFINITY;
+  const buckets = new Map<string | typeof SHARED_KEY, { tokens: number; updatedAt: number }>();
+  const tokensPerMs = limit / windowMs;
+  let lastSweepAt = Number.NEGATIVE_INFINITY;
 
   /** Removes full buckets, because a new bucket is the same as a full one. */
   function removeFullBuckets(now: number): void {
-    sweptAt = now;
-    for (const [key, { left, at }] of buckets) if (left + (now - at) * perMs >= limit) buckets.delete(key);
+    lastSweepAt = now;
+    for (const [key, { tokens, updatedAt }] of buckets)
+      if (tokens + (now - updatedAt) * tokensPerMs >= limit) buckets.delete(key);
   }
 
   /**
@@ -42,13 +43,13 @@ export function createTokenBucket(options: {
   function selectBucketKey(key: string, now: number): string | typeof SHARED_KEY {
     if (buckets.has(key) || buckets.size < keysMax) return key;
     // Removing full buckets takes time in proportion to the keys, so it happens at most once in a hundredth of the window.
-    if (now - sweptAt > windowMs / 100) removeFullBuckets(now);
+    if (now - lastSweepAt > windowMs / 100) removeFullBuckets(now);
     return buckets.size < keysMax ? key : SHARED_KEY;
   }
 
   function countRemainingTokens(key: string | typeof SHARED_KEY, now: number): number {
-    const { left, at } = buckets.get(key) ?? { left: limit, at: now };
-    return Math.min(limit, left + (now - at) * perMs);
+    const { tokens, updatedAt } = buckets.get(key) ?? { tokens: limit, updatedAt: now };
+    return Math.min(limit, tokens + (now - updatedAt) * tokensPerMs);
   }
 
   return {
@@ -57,15 +58,15 @@ export function createTokenBucket(options: {
       const bucketKey = selectBucketKey(key, now);
       const left = countRemainingTokens(bucketKey, now);
       // A call that costs more than a full bucket is allowed if the bucket is full.
-      const needed = Math.min(cost, limit);
-      const isAccepted = left >= needed;
-      buckets.set(bucketKey, { left: isAccepted ? left - needed : left, at: now });
-      return isAccepted ? 0 : Math.max(1, Math.ceil((needed - left) / perMs / 1000));
+      const neededTokens = Math.min(cost, limit);
+      const isAccepted = left >= neededTokens;
+      buckets.set(bucketKey, { tokens: isAccepted ? left - neededTokens : left, updatedAt: now });
+      return isAccepted ? 0 : Math.max(1, Math.ceil((neededTokens - left) / tokensPerMs / 1000));
     },
     charge(key, cost) {
       const now = clock();
       const bucketKey = selectBucketKey(key, now);
-      buckets.set(bucketKey, { left: Math.max(-limit, countRemainingTokens(bucketKey, now) - cost), at: now });
+      buckets.set(bucketKey, { tokens: Math.max(-limit, countRemainingTokens(bucketKey, now) - cost), updatedAt: now });
     },
   };
 }

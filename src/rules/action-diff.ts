@@ -66,13 +66,13 @@ function prefixLines(sign: "-" | "+", text: string): string[] {
 
 function createWholeTextHunk(before: string, after: string): StructuredPatchHunk {
   const countLines = (lines: string[]) => lines.filter((line) => line !== NO_NEWLINE).length;
-  const [removed, added] = [prefixLines("-", before), prefixLines("+", after)];
+  const [removedLines, addedLines] = [prefixLines("-", before), prefixLines("+", after)];
   return {
     oldStart: 1,
-    oldLines: countLines(removed),
+    oldLines: countLines(removedLines),
     newStart: 1,
-    newLines: countLines(added),
-    lines: [...removed, ...added],
+    newLines: countLines(addedLines),
+    lines: [...removedLines, ...addedLines],
   };
 }
 

@@ -73,17 +73,17 @@ type FindFault = (value: unknown, body: ActionBody) => string | null;
 
 interface RuleContext {
   status: Status;
-  fault: FindFault;
+  findFault: FindFault;
 }
 
 /** Adds a check and its error status to a field. Messages are built elsewhere: class-validator would replace `$value` in received texts. */
-function FieldCheck(status: Status, fault: FindFault): PropertyDecorator {
-  const context: RuleContext = { status, fault };
+function FieldCheck(status: Status, findFault: FindFault): PropertyDecorator {
+  const context: RuleContext = { status, findFault };
   return ValidateBy(
     {
       name: status,
       validator: {
-        validate: (value, args) => fault(value, args?.object as ActionBody) === null,
+        validate: (value, args) => findFault(value, args?.object as ActionBody) === null,
         defaultMessage: () => STATUS[status].message,
       },
     },
@@ -212,7 +212,7 @@ export const ACTION_SHAPE: Shape = {
 };
 
 /** Fields for which "" in a request means null (contract, section 3). `description` becomes null only after its check. */
-const FIELDS_CLEARED_BY_EMPTY: ReadonlySet<ActionKey> = new Set(["frequency", "timezone"]);
+const FIELDS_CLEARED_BY_EMPTY_TEXT: ReadonlySet<ActionKey> = new Set(["frequency", "timezone"]);
 
 /**
  * Validates a new action. Ignores read-only fields, so that clients can send back an action that they have read.
@@ -243,7 +243,7 @@ function applyRequestData(body: ActionBody, data: unknown): ActionBody {
   }
   for (const key of Object.keys(body) as ActionKey[]) {
     const value = Object.hasOwn(data, key) ? data[key] : undefined;
-    if (value !== undefined) body[key] = value === "" && FIELDS_CLEARED_BY_EMPTY.has(key) ? null : value;
+    if (value !== undefined) body[key] = value === "" && FIELDS_CLEARED_BY_EMPTY_TEXT.has(key) ? null : value;
   }
   return body;
 }
@@ -288,10 +288,10 @@ function createInputError(errors: ValidationError[], body: ActionBody): ActionEr
     .sort((a, b) => getValidationTableIndex(a.status) - getValidationTableIndex(b.status));
   if (fieldFaults.length === 0) return new ActionError("REQUEST_INVALID");
   return new ActionInputError(
-    fieldFaults.map(({ status, fault, property }) => ({
+    fieldFaults.map(({ status, findFault, property }) => ({
       field: property,
       status,
-      error: fault(body[property], body) ?? STATUS[status].message,
+      error: findFault(body[property], body) ?? STATUS[status].message,
     })),
   );
 }

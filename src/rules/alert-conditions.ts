@@ -86,20 +86,20 @@ export function computeAlertStateAfterCheck(
   state: AlertRuleState,
   queueState: AppQueueState,
 ): AlertRuleState {
-  const { now, countedSince: since, isTickOverdue: overdue, oldestQueuedMs: oldestMs } = queueState;
+  const { now, countedSince, isTickOverdue, oldestQueuedMs } = queueState;
   const limitMs = rule.minutes * MINUTE_MS;
   switch (rule.condition) {
     case "skipped":
-      if (overdue) return startFiring(state, OVERDUE_REASON, null);
+      if (isTickOverdue) return startFiring(state, OVERDUE_REASON, null);
       return state.reason === OVERDUE_REASON ? stopFiring(state) : state;
     case "silent": {
-      const silentMs = now.getTime() - Math.max(since.getTime(), (state.lastSuccess ?? since).getTime());
+      const silentMs = now.getTime() - Math.max(countedSince.getTime(), (state.lastSuccess ?? countedSince).getTime());
       if (silentMs >= limitMs) return startFiring(state, `it has not succeeded for ${rule.minutes} minutes`, null);
-      if (overdue) return startFiring(state, OVERDUE_REASON, null);
+      if (isTickOverdue) return startFiring(state, OVERDUE_REASON, null);
       return state.reason === OVERDUE_REASON ? stopFiring(state) : state;
     }
     case "queued":
-      if (oldestMs >= limitMs) return startFiring(state, `runs have waited for ${rule.minutes} minutes`, null);
+      if (oldestQueuedMs >= limitMs) return startFiring(state, `runs have waited for ${rule.minutes} minutes`, null);
       return stopFiring(state);
     default:
       return state;

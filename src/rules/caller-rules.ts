@@ -49,13 +49,13 @@ export function checkIsColumnName(value: unknown, field: string): void {
     refuseField(field, `the name of a column, with 1 to ${COLUMN_NAME_MAX_CHARACTERS} characters`, value);
 }
 
-function checkValueCondition(test: unknown, field: string): void {
-  const names = isObject(test) ? Object.keys(test) : [];
-  if (names.length === 0) refuseField(field, 'an object with "equals", "notequals" or "contains"', test);
-  refuseUnknownFields(test, CONDITION_SHAPE, field);
-  for (const [name, value] of Object.entries(test as object)) {
-    const isPlain = name !== "contains" && (typeof value === "boolean" || Number.isFinite(value));
-    if (isPlain || isText(value, VALUE_MAX_CHARACTERS)) continue;
+function checkValueCondition(condition: unknown, field: string): void {
+  const names = isObject(condition) ? Object.keys(condition) : [];
+  if (names.length === 0) refuseField(field, 'an object with "equals", "notequals" or "contains"', condition);
+  refuseUnknownFields(condition, CONDITION_SHAPE, field);
+  for (const [name, value] of Object.entries(condition as object)) {
+    const isNumberOrBoolean = name !== "contains" && (typeof value === "boolean" || Number.isFinite(value));
+    if (isNumberOrBoolean || isText(value, VALUE_MAX_CHARACTERS)) continue;
     const scalarText = name === "contains" ? "" : ", a number or a boolean";
     refuseField(`${field}.${name}`, `a text of 1 to ${VALUE_MAX_CHARACTERS} characters${scalarText}`, value);
   }
@@ -105,8 +105,8 @@ function parseTemplate(text: string): UserTemplate {
     at = match.index + match[0].length;
   }
   parts.push(text.slice(at));
-  const isReadable = parts.every((part) => typeof part !== "string" || !PLACEHOLDER_START_PATTERN.test(part));
-  return isReadable ? parts.filter((part) => part !== "") : null;
+  const isValid = parts.every((part) => typeof part !== "string" || !PLACEHOLDER_START_PATTERN.test(part));
+  return isValid ? parts.filter((part) => part !== "") : null;
 }
 
 const templateCache = new Map<string, UserTemplate>();
@@ -140,8 +140,8 @@ function fillTemplate(value: ScalarValue, user: AppUserData | null): ScalarValue
   return values.length === 1 ? values[0] : values.join("");
 }
 
-function fillValueCondition(test: ValueCondition, user: AppUserData | null): ValueCondition | null {
-  const entries = Object.entries(test).map(
+function fillValueCondition(condition: ValueCondition, user: AppUserData | null): ValueCondition | null {
+  const entries = Object.entries(condition).map(
     ([name, value]) => [name, fillTemplate(value as ScalarValue, user)] as const,
   );
   if (entries.some(([, value]) => value === undefined)) return null;

@@ -43,24 +43,28 @@ export function collectNodesWithScopes(
   root: AnyNode,
   types: ReadonlySet<string>,
 ): { node: AnyNode; scope: LexicalScope }[] {
-  const all: { node: AnyNode; scope: LexicalScope }[] = [];
+  const nodesWithScopes: { node: AnyNode; scope: LexicalScope }[] = [];
   const pending: { node: AnyNode; outer: LexicalScope }[] = [{ node: root, outer: createScope(null, true) }];
   for (let next = pending.pop(); next !== undefined; next = pending.pop()) {
     const { node, outer } = next;
     const scope = createInnerScope(node, outer);
     declareNames(node, outer, scope);
-    if (types.has(node.type)) all.push({ node, scope });
+    if (types.has(node.type)) nodesWithScopes.push({ node, scope });
     for (const child of listChildNodes(node)) pending.push({ node: child, outer: scope });
   }
-  return all;
+  return nodesWithScopes;
 }
 
 /** Returns the binding of a name in a scope or its outer scopes; undefined for a global name, which the code does not declare. */
 export function lookUpBinding(scope: LexicalScope, name: string): Binding | undefined {
   if (scope.bindingCache.has(name)) return scope.bindingCache.get(name);
   let binding: Binding | undefined;
-  for (let at: LexicalScope | null = scope; at !== null && binding === undefined; at = at.parent)
-    binding = at.names.get(name);
+  for (
+    let currentScope: LexicalScope | null = scope;
+    currentScope !== null && binding === undefined;
+    currentScope = currentScope.parent
+  )
+    binding = currentScope.names.get(name);
   scope.bindingCache.set(name, binding);
   return binding;
 }
@@ -74,7 +78,7 @@ export function getLiteralKeyName(key: AnyNode, computed: boolean): string | nul
 }
 
 function createScope(parent: LexicalScope | null, isFunctionScope: boolean): LexicalScope {
-  return { parent, isFunctionScope: isFunctionScope, names: new Map(), bindingCache: new Map() };
+  return { parent, isFunctionScope, names: new Map(), bindingCache: new Map() };
 }
 
 function createInnerScope(node: AnyNode, outer: LexicalScope): LexicalScope {

@@ -40,9 +40,9 @@ export function formatDecimal(value: number): string {
   return `${sign}0.${"0".repeat(-shift - 1)}${whole}${fraction}`;
 }
 
-const JSON_NUMBER_WITH_EXPONENT = /^-?(?:0|[1-9]\d{0,300})(?:\.\d{1,300})?[eE][+-]?\d{1,3}$/;
+const JSON_NUMBER_WITH_EXPONENT_PATTERN = /^-?(?:0|[1-9]\d{0,300})(?:\.\d{1,300})?[eE][+-]?\d{1,3}$/;
 
 /** Returns the texts that a filter treats as equal to `operand`: `operand` itself and, for a number with an exponent, its decimal form. */
 export function listEquivalentTexts(operand: string): string[] {
-  return JSON_NUMBER_WITH_EXPONENT.test(operand) ? [operand, formatDecimal(Number(operand))] : [operand];
+  return JSON_NUMBER_WITH_EXPONENT_PATTERN.test(operand) ? [operand, formatDecimal(Number(operand))] : [operand];
 }

@@ -13,8 +13,8 @@ export interface ContendingRun {
 export interface RunAdmissionDecision {
   admit: number[];
   skip: number[];
-  /** `runId` is a run to cancel; `for` is the ID of the newer run that replaces it. */
-  cancel: { runId: number; for: number }[];
+  /** `runId` is a run to cancel; `replacedBy` is the ID of the newer run that replaces it. */
+  cancel: { runId: number; replacedBy: number }[];
 }
 
 /** Decides which runs start now. @param runs all unfinished runs with the same concurrency key, ordered by ID */
@@ -23,10 +23,10 @@ export function decideRunAdmission(limit: number, runs: readonly ContendingRun[]
   const cancellingIds = runs.filter(({ policy }) => policy === "cancel").map(({ runId }) => runId);
   const newestId = cancellingIds.at(-1);
   /** Runs with an ID below this one are cancelled, because at least `limit` newer runs have the policy `cancel`. */
-  const oldestKeptId = cancellingIds.at(-limit) ?? Number.NEGATIVE_INFINITY;
+  const oldestRetainedId = cancellingIds.at(-limit) ?? Number.NEGATIVE_INFINITY;
   let runningCount = runs.filter(({ admitted }) => admitted).length;
   for (const { runId, policy, admitted } of runs) {
-    if (runId < oldestKeptId) decision.cancel.push({ runId, for: newestId! });
+    if (runId < oldestRetainedId) decision.cancel.push({ runId, replacedBy: newestId! });
     else if (admitted) continue;
     else if (runningCount < limit) {
       decision.admit.push(runId);

@@ -74,12 +74,12 @@ function addItem(values: Set<number>, item: string, { min, max }: FieldRange): s
   const [, first, last, stepText] = match;
   if (first !== undefined && last === undefined && stepText !== undefined) return "a step needs a range or *";
   const firstValue = first === undefined ? min : Number(first);
-  const to = first === undefined ? max : Number(last ?? first);
+  const lastValue = first === undefined ? max : Number(last ?? first);
   const stepValue = Number(stepText ?? 1);
-  if (firstValue < min || to > max || firstValue > to)
+  if (firstValue < min || lastValue > max || firstValue > lastValue)
     return `values must be ${min} to ${max}, and a range must start with the lower number`;
   if (stepValue < 1 || stepValue > max) return `a step must be 1 to ${max}`;
-  for (let value = firstValue; value <= to; value += stepValue) values.add(value);
+  for (let value = firstValue; value <= lastValue; value += stepValue) values.add(value);
   return null;
 }
 

@@ -38,8 +38,8 @@ export function isCalendarDay(day: string): boolean {
 
 /** Converts a date to ISO 8601, and a time to UTC. A time without a time zone counts as UTC. Returns undefined if the text is no date. */
 function parseDate(text: string): string | undefined {
-  const [, days, months, years] = DOTTED_DATE_PATTERN.exec(text) ?? [];
-  const iso = years === undefined ? text : `${years}-${months!.padStart(2, "0")}-${days!.padStart(2, "0")}`;
+  const [, dayText, monthText, yearText] = DOTTED_DATE_PATTERN.exec(text) ?? [];
+  const iso = yearText === undefined ? text : `${yearText}-${monthText!.padStart(2, "0")}-${dayText!.padStart(2, "0")}`;
   const [, day, clock, zone = "Z"] = ISO_DATE_PATTERN.exec(iso) ?? [];
   if (day === undefined || !isCalendarDay(day)) return undefined;
   if (clock === undefined) return day;

@@ -44,7 +44,7 @@ export class CsvParser {
   private state: ParserState = "start";
   private cells: string[] = [];
   private cell = "";
-  private rows = 0;
+  private rowCount = 0;
   unfinishedRowCharacters = 0;
 
   constructor(delimiter: string) {
@@ -58,7 +58,7 @@ export class CsvParser {
   write(text: string): string[][] {
     const rows: string[][] = [];
     let fieldStart = 0;
-    let rowFrom = 0;
+    let rowStart = 0;
     for (let at = 0; at < text.length; at += 1) {
       const code = text.charCodeAt(at);
       if (this.state === "quoted") {
@@ -75,7 +75,7 @@ export class CsvParser {
         this.endCell(code === this.delimiterCode);
         if (code === this.delimiterCode) continue;
         this.unfinishedRowCharacters = 0;
-        rowFrom = fieldStart;
+        rowStart = fieldStart;
         this.endRow(rows);
       } else if (this.state === "start" && code === QUOTE_CODE) {
         this.state = "quoted";
@@ -87,7 +87,7 @@ export class CsvParser {
       }
     }
     if (this.state === "start" || this.state === "bare") this.cell += text.slice(fieldStart);
-    this.unfinishedRowCharacters += text.length - rowFrom;
+    this.unfinishedRowCharacters += text.length - rowStart;
     return rows;
   }
 
@@ -102,7 +102,7 @@ export class CsvParser {
 
   /** Number of the current row, counted from 1. */
   get rowNumber(): number {
-    return this.rows + 1;
+    return this.rowCount + 1;
   }
 
   private createQuoteError(): CsvError {
@@ -139,7 +139,7 @@ export class CsvParser {
     if (this.cells.length === 0) return;
     rows.push(this.cells);
     this.cells = [];
-    this.rows += 1;
+    this.rowCount += 1;
   }
 }
 
@@ -197,6 +197,9 @@ export function detectDelimiter(sample: string, isWhole: boolean): CsvDetectionR
   }
   if (bestFit.fit > 0) return { delimiter: bestFit.delimiter, skippedCharacters: 0 };
   const headerHas = (delimiter: string) => (parseSampleRows(sample, delimiter, isWhole)?.[0]?.length ?? 0) > 1;
-  const isBar = headerHas(FALLBACK_DELIMITER) && !DETECTED_DELIMITERS.some(headerHas);
-  return { delimiter: isBar ? FALLBACK_DELIMITER : (DETECTED_DELIMITERS.find(headerHas) ?? ","), skippedCharacters: 0 };
+  const usesFallback = headerHas(FALLBACK_DELIMITER) && !DETECTED_DELIMITERS.some(headerHas);
+  return {
+    delimiter: usesFallback ? FALLBACK_DELIMITER : (DETECTED_DELIMITERS.find(headerHas) ?? ","),
+    skippedCharacters: 0,
+  };
 }

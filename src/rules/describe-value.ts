@@ -31,9 +31,9 @@ export function countCharacters(text: string): number {
 
 /** Returns the index of the first character that PostgreSQL cannot store as text: U+0000 or a lone surrogate. -1 if there is none. */
 export function findUnstorableCharacter(text: string): number {
-  const nul = text.indexOf("\0");
+  const nulIndex = text.indexOf("\0");
   const surrogateIndex = text.isWellFormed() ? -1 : text.search(/\p{Surrogate}/u);
-  return nul < 0 || surrogateIndex < 0 ? Math.max(nul, surrogateIndex) : Math.min(nul, surrogateIndex);
+  return nulIndex < 0 || surrogateIndex < 0 ? Math.max(nulIndex, surrogateIndex) : Math.min(nulIndex, surrogateIndex);
 }
 
 /**
@@ -45,10 +45,10 @@ export function nestsDeeperThan(value: unknown, levels: number): boolean {
   return Object.values(value).some((innerValue) => nestsDeeperThan(innerValue, levels - 1));
 }
 
-const POSSIBLY_INFINITE_NUMBER = /[eE]\+?\d{3}|\d{100}/;
+const POSSIBLY_INFINITE_NUMBER_PATTERN = /[eE]\+?\d{3}|\d{100}/;
 
 /** True for every JSON text with a number that is too large for a double, and for some others. Faster than `containsInfinity`. */
-export const mayContainInfinity = (json: string): boolean => POSSIBLY_INFINITE_NUMBER.test(json);
+export const mayContainInfinity = (json: string): boolean => POSSIBLY_INFINITE_NUMBER_PATTERN.test(json);
 
 /** True if the value contains Infinity at any depth. JSON.parse returns Infinity for `1e999`, but JSON.stringify writes it as null. */
 export function containsInfinity(value: unknown): boolean {

@@ -5,8 +5,8 @@
 import { JSON_MAX_DEPTH } from "../limits.js";
 import { decodeJsonText } from "./json-text.js";
 
-const [TAB, LINE_FEED, RETURN, BLANK, QUOTE, COMMA, MINUS, COLON] = [9, 10, 13, 32, 34, 44, 45, 58] as const;
-const [ZERO, NINE, BACKSLASH, U] = [48, 57, 92, 117] as const;
+const [TAB, LINE_FEED, CARRIAGE_RETURN, SPACE, QUOTE, COMMA, MINUS, COLON] = [9, 10, 13, 32, 34, 44, 45, 58] as const;
+const [ZERO, NINE, BACKSLASH, LETTER_U] = [48, 57, 92, 117] as const;
 const [OPEN_ARRAY, CLOSE_ARRAY, OPEN_OBJECT, CLOSE_OBJECT] = [91, 93, 123, 125] as const;
 
 const JSON_NUMBER_PATTERN = /-?(?:0|[1-9]\d{0,400})(?:\.\d{1,400})?(?:[eE][+-]?\d{1,400})?/y;
@@ -21,7 +21,7 @@ function skipWhitespace(text: string, from: number): number {
   let at = from;
   for (;;) {
     const code = text.charCodeAt(at);
-    if (code !== BLANK && code !== LINE_FEED && code !== RETURN && code !== TAB) return at;
+    if (code !== SPACE && code !== LINE_FEED && code !== CARRIAGE_RETURN && code !== TAB) return at;
     at += 1;
   }
 }
@@ -30,10 +30,10 @@ function skipString(text: string, from: number): number {
   for (let at = from + 1; at < text.length; at += 1) {
     const code = text.charCodeAt(at);
     if (code === QUOTE) return at + 1;
-    if (code < BLANK) return INVALID_JSON;
+    if (code < SPACE) return INVALID_JSON;
     if (code !== BACKSLASH) continue;
     at += 1;
-    if (text.charCodeAt(at) === U) {
+    if (text.charCodeAt(at) === LETTER_U) {
       if (!FOUR_HEX_DIGITS_PATTERN.test(text.slice(at + 1, at + 5))) return INVALID_JSON;
       at += 4;
     } else if (at >= text.length || !ESCAPE_CHARACTERS.includes(text[at]!)) return INVALID_JSON;
@@ -65,24 +65,24 @@ function skipKey(text: string, index: number): number {
 
 /** The objects and arrays that contain the current position, the innermost one last. */
 class NestingStack {
-  private readonly objects: boolean[] = [];
+  private readonly objectFlags: boolean[] = [];
   deepest = 0;
 
   open(isObject: boolean): void {
-    this.objects.push(isObject);
-    this.deepest = Math.max(this.deepest, this.objects.length);
+    this.objectFlags.push(isObject);
+    this.deepest = Math.max(this.deepest, this.objectFlags.length);
   }
 
   get isObject(): boolean {
-    return this.objects.at(-1)!;
+    return this.objectFlags.at(-1)!;
   }
 
   get isOpen(): boolean {
-    return this.objects.length > 0;
+    return this.objectFlags.length > 0;
   }
 
   close(): void {
-    this.objects.pop();
+    this.objectFlags.pop();
   }
 }
 
@@ -125,8 +125,8 @@ function skipValue(text: string, from: number, nesting: NestingStack, levels: nu
   while (at !== INVALID_JSON && nesting.deepest <= levels) {
     const code = text.charCodeAt(at);
     if (code === OPEN_OBJECT || code === OPEN_ARRAY) {
-      const { at: inside, empty } = enterValue(text, at, nesting);
-      at = inside;
+      const { at: firstValueAt, empty } = enterValue(text, at, nesting);
+      at = firstValueAt;
       if (!empty) continue;
     } else at = skipScalar(text, at);
     if (at === INVALID_JSON) return INVALID_JSON;
@@ -154,20 +154,20 @@ export const findRunResultFault = (result: string | Uint8Array): ReturnType<type
 
 /** Returns the JSON text of each field's value in an object, by the field's name. If a name occurs twice, the last one counts. */
 export function readJsonFieldTexts(text: string): Map<string, string> {
-  const memberTexts = new Map<string, string>();
+  const fieldTexts = new Map<string, string>();
   let at = skipWhitespace(text, 0);
-  if (text.charCodeAt(at) !== OPEN_OBJECT) return memberTexts;
+  if (text.charCodeAt(at) !== OPEN_OBJECT) return fieldTexts;
   at = skipWhitespace(text, at + 1);
   while (text.charCodeAt(at) === QUOTE) {
     const key = JSON.parse(text.slice(at, skipString(text, at))) as string;
     const valueStart = skipKey(text, at);
     const valueEnd = skipValue(text, valueStart, new NestingStack(), Number.POSITIVE_INFINITY);
-    if (valueEnd === INVALID_JSON) return memberTexts;
-    memberTexts.set(key, text.slice(valueStart, valueEnd));
+    if (valueEnd === INVALID_JSON) return fieldTexts;
+    fieldTexts.set(key, text.slice(valueStart, valueEnd));
     at = skipWhitespace(text, valueEnd);
     if (text.charCodeAt(at) === COMMA) at = skipWhitespace(text, at + 1);
   }
-  return memberTexts;
+  return fieldTexts;
 }
 
 export const readJsonFieldText = (text: string, name: string): string | undefined => readJsonFieldTexts(text).get(name);

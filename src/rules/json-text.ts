@@ -4,14 +4,14 @@
  */
 import { randomUUID } from "node:crypto";
 
-/** Stored JSON texts of one response, in order. While the response is serialized, `mark` stands in place of each of them. */
+/** Stored JSON texts of one response, in order. While the response is serialized, `placeholder` stands in place of each of them. */
 class JsonTextPlaceholders {
-  readonly mark = randomUUID();
+  readonly placeholder = randomUUID();
   readonly texts: (string | Buffer)[] = [];
 }
 
 /** The response that is being serialized; null if none is. One variable is enough, because `serializeJsonParts` is synchronous. */
-let currentWrite: { placeholders: JsonTextPlaceholders | null } | null = null;
+let currentSerialization: { placeholders: JsonTextPlaceholders | null } | null = null;
 
 /** Returns a JSON text as a string. `source` is a string, or its UTF-8 bytes. */
 export const decodeJsonText = (source: string | Uint8Array): string =>
@@ -27,27 +27,29 @@ export class JsonText {
 
   /** Returns a placeholder while `serializeJsonParts` runs, otherwise the parsed value. */
   toJSON(): unknown {
-    if (!currentWrite) return JSON.parse(this.text);
-    currentWrite.placeholders ??= new JsonTextPlaceholders();
-    currentWrite.placeholders.texts.push(this.source);
-    return currentWrite.placeholders.mark;
+    if (!currentSerialization) return JSON.parse(this.text);
+    currentSerialization.placeholders ??= new JsonTextPlaceholders();
+    currentSerialization.placeholders.texts.push(this.source);
+    return currentSerialization.placeholders.placeholder;
   }
 }
 
 /** Serializes a value that may contain `JsonText` objects. Returns the text in parts, because joining megabytes takes time. */
 export function serializeJsonParts(value: unknown): (string | Buffer)[] {
-  const outerWrite = currentWrite;
-  const thisWrite: { placeholders: JsonTextPlaceholders | null } = { placeholders: null };
-  currentWrite = thisWrite;
-  let jsonShell: string;
+  const outerSerialization = currentSerialization;
+  const newSerialization: { placeholders: JsonTextPlaceholders | null } = { placeholders: null };
+  currentSerialization = newSerialization;
+  let jsonTemplate: string;
   try {
-    jsonShell = JSON.stringify(value);
+    jsonTemplate = JSON.stringify(value);
   } finally {
-    currentWrite = outerWrite;
+    currentSerialization = outerSerialization;
   }
-  if (!thisWrite.placeholders) return [jsonShell];
-  const { mark, texts } = thisWrite.placeholders;
-  return jsonShell.split(`"${mark}"`).flatMap((part, index) => (index < texts.length ? [part, texts[index]!] : [part]));
+  if (!newSerialization.placeholders) return [jsonTemplate];
+  const { placeholder, texts } = newSerialization.placeholders;
+  return jsonTemplate
+    .split(`"${placeholder}"`)
+    .flatMap((part, index) => (index < texts.length ? [part, texts[index]!] : [part]));
 }
 
 export const serializeJson = (value: unknown): string => serializeJsonParts(value).join("");

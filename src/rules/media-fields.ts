@@ -30,8 +30,8 @@ const EXTENSION_MAX_CHARACTERS = 32;
 
 function shortenName(name: string): string {
   if (name.length <= MEDIA_NAME_MAX_CHARACTERS) return name;
-  const dot = name.lastIndexOf(".");
-  const extension = dot > 0 && name.length - dot <= EXTENSION_MAX_CHARACTERS ? name.slice(dot) : "";
+  const dotIndex = name.lastIndexOf(".");
+  const extension = dotIndex > 0 && name.length - dotIndex <= EXTENSION_MAX_CHARACTERS ? name.slice(dotIndex) : "";
   const stem = name.slice(0, MEDIA_NAME_MAX_CHARACTERS - extension.length);
   // The cut may have left half of a surrogate pair at the end, which is removed.
   return (stem.isWellFormed() ? stem : stem.slice(0, -1)) + extension;

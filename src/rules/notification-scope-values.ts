@@ -13,15 +13,15 @@ export type ScopeValueTest = (value: ScopeValue) => boolean;
 const ARRAY_INDEX_PATTERN = /^(?:0|[1-9]\d{0,4})$/;
 
 /** Maximum number of steps (reads and tests of values) to evaluate one `where`. More steps would delay all other requests. */
-const TESTS_MAX = 20_000;
+const STEPS_MAX = 20_000;
 export class ScopeTestLimitError extends Error {}
 
 export class ScopeTestBudget {
-  private left = TESTS_MAX;
+  private remainingSteps = STEPS_MAX;
 
   countStep(count = 1): void {
-    this.left -= count;
-    if (this.left < 0) throw new ScopeTestLimitError();
+    this.remainingSteps -= count;
+    if (this.remainingSteps < 0) throw new ScopeTestLimitError();
   }
 }
 
@@ -42,8 +42,8 @@ export function readScopeValues(
   let values = [document];
   for (const [at, name] of segments.entries()) {
     values = values.flatMap((value) => {
-      const isLookedThrough = at > 0 && Array.isArray(value) && !ARRAY_INDEX_PATTERN.test(name);
-      const items = isLookedThrough ? value : [value];
+      const isSearchedArray = at > 0 && Array.isArray(value) && !ARRAY_INDEX_PATTERN.test(name);
+      const items = isSearchedArray ? value : [value];
       budget.countStep(items.length);
       return items.map((item) => getChildValue(item, name));
     });
@@ -64,12 +64,12 @@ const createEqualsTest =
     isDeepStrictEqual(value ?? null, expected);
 
 const createComparisonTest =
-  (holds: (order: number) => boolean) =>
+  (isAcceptedOrder: (order: number) => boolean) =>
   (expected: unknown): ScopeValueTest =>
   (value) => {
     if (typeof value !== typeof expected || !isScalar(value)) return false;
     const otherValue = expected as typeof value;
-    return holds(value < otherValue ? -1 : value > otherValue ? 1 : 0);
+    return isAcceptedOrder(value < otherValue ? -1 : value > otherValue ? 1 : 0);
   };
 
 const NUMBER_TYPES = ["number", "double", "int", "long", "decimal"];

@@ -69,10 +69,10 @@ class ScopeEvaluator {
     return Object.entries(where).every(([name, inner]) => {
       if (!name.startsWith("$")) return this.matchesField(document, parseColumnPath(name), inner);
       if (name === "$not") return !this.matchesWhere(inner as ScopeWhere, document);
-      const all = inner as ScopeWhere[];
-      if (name === "$filters") return all.every((filter) => this.matchesFilter(filter, document));
-      if (name === "$and") return all.every((conditions) => this.matchesWhere(conditions, document));
-      return all.some((conditions) => this.matchesWhere(conditions, document)) !== (name === "$nor");
+      const operands = inner as ScopeWhere[];
+      if (name === "$filters") return operands.every((filter) => this.matchesFilter(filter, document));
+      if (name === "$and") return operands.every((conditions) => this.matchesWhere(conditions, document));
+      return operands.some((conditions) => this.matchesWhere(conditions, document)) !== (name === "$nor");
     });
   }
 
@@ -92,8 +92,8 @@ class ScopeEvaluator {
   private matchesOperator(name: string, expected: unknown, values: readonly ScopeValue[], isElement: boolean): boolean {
     if (name === "$elemMatch") return this.matchesAnyElement(expected as ScopeWhere, values);
     if (name === "$all") {
-      const all = expected as unknown[];
-      return all.length > 0 && all.every((element) => this.matchesAllItem(element, values, isElement));
+      const operands = expected as unknown[];
+      return operands.length > 0 && operands.every((element) => this.matchesAllItem(element, values, isElement));
     }
     const { test, testsElements, negated = false } = SCOPE_OPERATORS[name]!;
     const isMatch = this.someValuePasses(
@@ -112,10 +112,12 @@ class ScopeEvaluator {
   }
 
   private matchesAnyElement(where: ScopeWhere, values: readonly ScopeValue[]): boolean {
-    const isOfElement = Object.keys(where).some((name) => name.startsWith("$") && !ENTRY_OPERATORS.includes(name));
-    const fitsElement = (element: ScopeValue) =>
-      isOfElement ? this.matchesField(element, [], where) : this.matchesWhere(where, element);
-    return values.some((value) => Array.isArray(value) && this.someValuePasses(value, fitsElement));
+    const hasElementOperator = Object.keys(where).some(
+      (name) => name.startsWith("$") && !ENTRY_OPERATORS.includes(name),
+    );
+    const matchesElement = (element: ScopeValue) =>
+      hasElementOperator ? this.matchesField(element, [], where) : this.matchesWhere(where, element);
+    return values.some((value) => Array.isArray(value) && this.someValuePasses(value, matchesElement));
   }
 
   private matchesFilter({ column, condition, value }: ScopeWhere, document: ScopeValue): boolean {

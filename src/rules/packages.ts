@@ -94,15 +94,15 @@ function parsePackageEntry(value: unknown, where: string): PackageEntry {
   );
   expectField(path === undefined || matchesPattern(path, SERVED_PATH_PATTERN), "path", "an absolute path", path);
   expectField(url === undefined || findExternalUrlFault(url) === null, "url", "an https URL", url);
-  const areNames = (list: unknown) =>
+  const areFunctionNames = (list: unknown) =>
     Array.isArray(list) && list.every((element) => matchesPattern(element, NAMESPACE_NAME_PATTERN));
-  const isStandalone = typeof standalone === "boolean" || areNames(standalone);
+  const isStandalone = typeof standalone === "boolean" || areFunctionNames(standalone);
   expectField(isStandalone, "standalone", "true, false or an array of function names", standalone);
   expectField(PACKAGE_MODES.includes(mode as PackageMode), "mode", `one of ${PACKAGE_MODES.join(", ")}`, mode);
   expectField(typeof canBeTried === "boolean", "canBeTried", "true or false", canBeTried);
   expectField(typeof network === "boolean", "network", "true or false", network);
-  expectField(areNames(inDocument), "inDocument", "an array of function names", inDocument);
-  expectField(areNames(withoutDocument), "withoutDocument", "an array of function names", withoutDocument);
+  expectField(areFunctionNames(inDocument), "inDocument", "an array of function names", inDocument);
+  expectField(areFunctionNames(withoutDocument), "withoutDocument", "an array of function names", withoutDocument);
   return { ...value, canBeTried } as unknown as PackageEntry;
 }
 
@@ -147,28 +147,31 @@ const NAME_WITH_SUBPATH_PATTERN = /^((?:@[^/@]+\/)?[^/@]+(?:@[^/@]+)?)((?:\/[\w.
  * Parses the name of an npm package, with an optional version and module path. Rejects names that npm resolves to a folder or another host.
  */
 function parseNpmSpec(dependency: string): { name: string; range: string; subpath: string } {
-  const refusal = "is not a package of this service, an npm package such as lodash or @scope/name@^2, or an https URL";
+  const rejectionReason =
+    "is not a package of this service, an npm package such as lodash or @scope/name@^2, or an https URL";
   const isPlain = dependency.length <= SPEC_MAX_CHARACTERS && !/[\s\\%]/.test(dependency.trim());
-  if (!isPlain || dependency !== dependency.trim()) throw createDependencyError(dependency, refusal);
+  if (!isPlain || dependency !== dependency.trim()) throw createDependencyError(dependency, rejectionReason);
   const [, spec = dependency, subpath = ""] = NAME_WITH_SUBPATH_PATTERN.exec(dependency) ?? [];
-  const climbsUp = subpath.split("/").some((segment) => segment === "." || segment === "..");
+  const hasDotSegment = subpath.split("/").some((segment) => segment === "." || segment === "..");
   try {
     const { type, name, rawSpec } = npa(spec, "/");
-    const isOfRegistry = type === "version" || type === "range" || type === "tag";
-    if (isOfRegistry && name && !climbsUp)
+    const isRegistrySpec = type === "version" || type === "range" || type === "tag";
+    if (isRegistrySpec && name && !hasDotSegment)
       return { name, range: rawSpec === "*" && !spec.endsWith("@*") ? "" : rawSpec, subpath };
   } catch {
     // Ignores the error. npa throws for an invalid name or version; then the next statement throws an error with advice.
   }
-  throw createDependencyError(dependency, refusal);
+  throw createDependencyError(dependency, rejectionReason);
 }
 
 /** True if a package in a registry can have this name. Names in a package's dependencies are untrusted, and become part of a URL. */
 export function isPackageName(name: string): boolean {
   try {
-    const { type, name: read } = npa(name, "/");
+    const { type, name: parsedName } = npa(name, "/");
     return (
-      read === name && (type === "range" || type === "tag" || type === "version") && /^[\w@/.~-]{1,214}$/.test(name)
+      parsedName === name &&
+      (type === "range" || type === "tag" || type === "version") &&
+      /^[\w@/.~-]{1,214}$/.test(name)
     );
   } catch {
     return false;
@@ -189,13 +192,13 @@ export type AddAssetUrls = (stored: readonly StoredAsset[]) => Asset[];
  * @param baseUrl URL of the service without a trailing slash
  */
 export function addAssetUrls(stored: readonly StoredAsset[], catalogue: PackageCatalogue, baseUrl: string): Asset[] {
-  return stored.map(({ name, path, url, sha256, ...kept }) => {
+  return stored.map(({ name, path, url, sha256, ...rest }) => {
     // Older versions of the service also stored `url`. If the catalogue has a path for the package, this path replaces the stored URL,
     // which may contain an old address of the service.
     const servedPath = sha256 !== undefined || url === undefined ? path : catalogue.get(name)?.path;
     return servedPath === undefined
-      ? { name, url: url!, path, ...kept }
-      : { name, url: baseUrl + servedPath, path: servedPath, ...kept };
+      ? { name, url: url!, path, ...rest }
+      : { name, url: baseUrl + servedPath, path: servedPath, ...rest };
   });
 }
 

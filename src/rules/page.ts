@@ -48,15 +48,15 @@ export interface SizedRow {
 /** Reserves memory for the first rows that together fit into LIST_PAGE_MAX_BYTES, but at least one row. Returns the IDs of these rows. */
 export async function selectIdsThatFitOnPage(
   sizedRows: readonly SizedRow[],
-  reserve: ReserveResponseBytes = async () => undefined,
+  reserveBytes: ReserveResponseBytes = async () => undefined,
 ): Promise<number[]> {
-  let sum = 0;
+  let totalBytes = 0;
   const ids: number[] = [];
   for (const { id, bytes } of sizedRows) {
-    if (ids.length > 0 && sum + bytes > LIST_PAGE_MAX_BYTES) break;
-    sum += bytes;
+    if (ids.length > 0 && totalBytes + bytes > LIST_PAGE_MAX_BYTES) break;
+    totalBytes += bytes;
     ids.push(id);
   }
-  await reserve(sum);
+  await reserveBytes(totalBytes);
   return ids;
 }

@@ -32,11 +32,11 @@ export const DEBOUNCE_SHAPE = createFlatShape(["delayMs", "maxWaitMs", "manual"]
 function findNumberFault(
   value: unknown,
   field: string,
-  [least, most]: readonly [number, number],
+  [min, max]: readonly [number, number],
   unit = "",
 ): string | null {
-  if (isWithin(value, least, most)) return null;
-  return `${field} must be a whole number${unit} from ${least} to ${most} (got ${describeValue(value)})`;
+  if (isWithin(value, min, max)) return null;
+  return `${field} must be a whole number${unit} from ${min} to ${max} (got ${describeValue(value)})`;
 }
 
 function findKeyFault(key: unknown): string | null {

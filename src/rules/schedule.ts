@@ -6,7 +6,7 @@ import { Cron } from "croner";
 import { ActionError, type Status } from "../errors.js";
 import { canEverFire, firesEveryMinute, parseCron } from "./cron-grammar.js";
 import { describeValue } from "./describe-value.js";
-import links from "./time-zone-links.json" with { type: "json" };
+import timeZoneLinks from "./time-zone-links.json" with { type: "json" };
 import { findInstantAfterSkippedTime, findInstantsOfLocalTime, getUtcOffsetMs } from "./zone-clock.js";
 
 export interface ScheduleFault {
@@ -15,7 +15,7 @@ export interface ScheduleFault {
 }
 
 /** Valid names of time zones. `supportedValuesOf` omits some IANA names; time-zone-links.json contains them. */
-const TIME_ZONES: ReadonlySet<string> = new Set([...Intl.supportedValuesOf("timeZone"), ...links, "UTC"]);
+const TIME_ZONES: ReadonlySet<string> = new Set([...Intl.supportedValuesOf("timeZone"), ...timeZoneLinks, "UTC"]);
 
 /** Returns the reason why a cron expression is invalid (specification, Validation); null if it is valid. */
 export function findFrequencyFault(value: unknown): ScheduleFault | null {

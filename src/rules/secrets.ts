@@ -14,7 +14,7 @@ export interface SettingSecret {
   name: string;
   value: string;
   /** True if the service masks the secret only where it is a whole string, not inside of longer strings. */
-  whole: boolean;
+  mustMatchWhole: boolean;
 }
 
 const SECRET_MIN_CHARACTERS = 8;
@@ -64,8 +64,8 @@ function* findUrlPasswords(text: string): Generator<string> {
     const authorityStart = at + AUTHORITY_START.length;
     AUTHORITY_END_PATTERN.lastIndex = authorityStart;
     const authority = text.slice(authorityStart, AUTHORITY_END_PATTERN.exec(text)?.index);
-    const [user, host] = [authority.indexOf(":"), authority.lastIndexOf("@")];
-    if (user !== -1 && user < host) yield authority.slice(user + 1, host);
+    const [colonIndex, atSignIndex] = [authority.indexOf(":"), authority.lastIndexOf("@")];
+    if (colonIndex !== -1 && colonIndex < atSignIndex) yield authority.slice(colonIndex + 1, atSignIndex);
     at = text.indexOf(AUTHORITY_START, authorityStart);
   }
 }
@@ -115,10 +115,10 @@ export function findSecretsInSettingValue(name: string, settingValue: unknown): 
   const secrets: SettingSecret[] = Array.from(new Set(listSecrets(setting, getSettingTier(name))), (value) => ({
     name,
     value,
-    whole: false,
+    mustMatchWhole: false,
   }));
   const isShort = typeof setting === "string" && setting !== "" && !hasMinimumLength(setting, SECRET_MIN_CHARACTERS);
-  if (isShort && getSettingTier(name) === "protected") secrets.push({ name, value: setting, whole: true });
+  if (isShort && getSettingTier(name) === "protected") secrets.push({ name, value: setting, mustMatchWhole: true });
   return secrets;
 }
 

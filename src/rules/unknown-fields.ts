@@ -43,10 +43,10 @@ function computeEditDistance(a: string, b: string): number {
 
 /** Returns the known name that is most similar to `name`, as a suggestion for error messages. */
 export function findNearestName(name: string, knownFields: readonly string[]): string {
-  const lower = name.slice(0, COMPARED_CHARACTERS_MAX).toLowerCase();
+  const lowerCaseName = name.slice(0, COMPARED_CHARACTERS_MAX).toLowerCase();
   const rankedNames = knownFields.map((field) => ({
     field,
-    distance: computeEditDistance(lower, field.toLowerCase()),
+    distance: computeEditDistance(lowerCaseName, field.toLowerCase()),
   }));
   return rankedNames.reduce((best, next) => (next.distance < best.distance ? next : best)).field;
 }
@@ -54,7 +54,7 @@ export function findNearestName(name: string, knownFields: readonly string[]): s
 interface UnknownField {
   path: string;
   name: string;
-  known: readonly string[];
+  knownNames: readonly string[];
 }
 
 const createChildPath = (path: string, name: string): string => (path === "" ? name : `${path}.${name}`);
@@ -69,12 +69,12 @@ function findUnknownField(value: unknown, shapeSource: ShapeSource, path: string
   for (const [name, inner] of Object.entries(value)) {
     if (readOnly.includes(name)) continue;
     if (!Object.hasOwn(fields, name)) {
-      return { path, name, known: knownNames };
+      return { path, name, knownNames };
     }
     const shape = fields[name];
     if (!shape) continue;
-    const unknown = findUnknownFieldInValue(inner, shape, createChildPath(path, name));
-    if (unknown) return unknown;
+    const unknownField = findUnknownFieldInValue(inner, shape, createChildPath(path, name));
+    if (unknownField) return unknownField;
   }
   return null;
 }
@@ -83,15 +83,15 @@ function findUnknownFieldInValue(value: unknown, shape: Exclude<FieldShape, null
   if (isList(shape)) {
     if (!Array.isArray(value)) return null;
     for (const [at, element] of value.entries()) {
-      const unknown = findUnknownField(element, shape[0], `${path}[${at}]`);
-      if (unknown) return unknown;
+      const unknownField = findUnknownField(element, shape[0], `${path}[${at}]`);
+      if (unknownField) return unknownField;
     }
     return null;
   }
   if (!("each" in shape)) return findUnknownField(value, shape, path);
   for (const [name, field] of isObject(value) ? Object.entries(value) : []) {
-    const unknown = findUnknownField(field, shape.each, createChildPath(path, name));
-    if (unknown) return unknown;
+    const unknownField = findUnknownField(field, shape.each, createChildPath(path, name));
+    if (unknownField) return unknownField;
   }
   return null;
 }
@@ -102,16 +102,18 @@ export function createUnknownFieldError(
   shapeSource: ShapeSource | readonly [ShapeSource],
   path = "",
 ): ActionError | null {
-  const unknown = findUnknownFieldInValue(body, shapeSource, path);
-  if (!unknown) return null;
-  const top = typeof shapeSource === "object" && "fields" in shapeSource ? shapeSource.fields : {};
-  const belongsAtTop = Object.hasOwn(top, unknown.name);
+  const unknownField = findUnknownFieldInValue(body, shapeSource, path);
+  if (!unknownField) return null;
+  const topFields = typeof shapeSource === "object" && "fields" in shapeSource ? shapeSource.fields : {};
+  const belongsAtTop = Object.hasOwn(topFields, unknownField.name);
   const createNearestAdvice = () =>
-    unknown.known.length === 0
+    unknownField.knownNames.length === 0
       ? "this request needs no fields"
-      : `the nearest known field is ${JSON.stringify(findNearestName(unknown.name, unknown.known))}`;
-  const advice = belongsAtTop ? `set ${JSON.stringify(unknown.name)} at the top of the body` : createNearestAdvice();
-  const quotedPath = quotePath(unknown.path, unknown.name);
+      : `the nearest known field is ${JSON.stringify(findNearestName(unknownField.name, unknownField.knownNames))}`;
+  const advice = belongsAtTop
+    ? `set ${JSON.stringify(unknownField.name)} at the top of the body`
+    : createNearestAdvice();
+  const quotedPath = quotePath(unknownField.path, unknownField.name);
   return new ActionError("REQUEST_INVALID", `${quotedPath} is not a known field; ${advice}`, {}, quotedPath);
 }
 

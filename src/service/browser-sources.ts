@@ -37,12 +37,12 @@ export function createBrowserSources(config: Config, log: Logger): BrowserSource
       );
     }
     // Every process on this machine can connect to the proxy, so the proxy serves only the operating system user of the browsers.
-    return { sources, egressOptions: { ...commonEgressOptions, servesUid: isBrowserUid } };
+    return { sources, egressOptions: { ...commonEgressOptions, acceptsUid: isBrowserUid } };
   }
   const sources = config.browserWsEndpoints.map((endpoint) =>
     createRemoteBrowserSource({ endpoint, egressHost: host, sandbox, log }),
   );
   // Other machines can connect to the proxy. So it serves only the network addresses of the browsers.
   const isBrowserAddress = (peer: string) => sources.some((browser) => browser.mayConnectFrom(peer));
-  return { sources, egressOptions: { ...commonEgressOptions, host, servesAddress: isBrowserAddress } };
+  return { sources, egressOptions: { ...commonEgressOptions, host, acceptsAddress: isBrowserAddress } };
 }

@@ -112,7 +112,7 @@ export async function openServiceDatabase(
     const notifications = createDatabaseNotifications({
       url,
       channels: ALWAYS_SUBSCRIBED_CHANNELS,
-      followed: ON_DEMAND_CHANNELS,
+      followedChannels: ON_DEMAND_CHANNELS,
       log,
     });
     try {

@@ -84,7 +84,7 @@ export function createDatabaseOutageLog(options: {
   };
 
   return {
-    log: createLog(level, { ...(destination && { destination }), absorb }),
+    log: createLog(level, { ...(destination && { destination }), shouldOmit: absorb }),
     recordSuccess() {
       const nowMs = now();
       if (outage === null || nowMs - outage.lastFailureAt < OUTAGE_END_QUIET_MS) return;

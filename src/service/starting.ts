@@ -66,7 +66,7 @@ export class ServiceStarter {
       const embedded = await startEmbeddedPostgres({ dataDir: config.dataDir, log });
       releases.add("postgres", () => embedded.stop());
       runInBackground(
-        embedded.failed.then(() =>
+        embedded.unexpectedExit.then(() =>
           reportFatalFailure(new StartError("PostgreSQL stopped unexpectedly; the next start recovers its data")),
         ),
       );

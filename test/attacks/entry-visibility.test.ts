@@ -17,7 +17,7 @@ describe("a column that the caller may not read", () => {
   let fixture: Fixture;
   let whole: DataSourceKey;
   let without: DataSourceKey;
-  const scope: VisibleEntryScope = { canSee: (column) => column !== HIDDEN_COLUMN, filter: null };
+  const scope: VisibleEntryScope = { canSeeColumn: (column) => column !== HIDDEN_COLUMN, filter: null };
 
   before(async () => {
     fixture = await startFixture();

@@ -50,7 +50,7 @@ describe("a proxy port that another user of the machine has found", () => {
     it(`serves only the intended users, on ${host}`, async () => {
       const own = process.getuid!();
       let served = own;
-      proxy = createEgressProxy({ allowPrivateNetwork: true, host, servesUid: (uid) => uid === served });
+      proxy = createEgressProxy({ allowPrivateNetwork: true, host, acceptsUid: (uid) => uid === served });
       const proxyPort = await proxy.openProxyPort();
       proxyPort.startRun({ onHost: () => undefined });
       expect(await ask(proxyPort.proxyServer, own)).to.equal("200");

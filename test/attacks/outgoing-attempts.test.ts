@@ -52,8 +52,8 @@ describe("attempts to redirect requests, or to get a bound secret", () => {
 
   const scan = () => {
     const secrets = findSecretsInSettingValue(KEY, SECRET);
-    const forms = listSecretEncodings(SECRET).map((value) => ({ name: KEY, value, whole: false }));
-    return createSecretScannerCache().getScan("1", "1", [...secrets, ...forms]);
+    const forms = listSecretEncodings(SECRET).map((value) => ({ name: KEY, value, mustMatchWhole: false }));
+    return createSecretScannerCache().getScanner("1", "1", [...secrets, ...forms]);
   };
   const known = scan();
   const bindings = {

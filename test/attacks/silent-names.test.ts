@@ -61,7 +61,7 @@ describe("names whose name server never responds", () => {
   });
   after(() => server.stop());
 
-  const lookup = (limitMs = LIMIT_MS) => createPublicHostResolver({ servers: [server.at], limitMs });
+  const lookup = (limitMs = LIMIT_MS) => createPublicHostResolver({ servers: [server.at], timeoutMs: limitMs });
   const codeOf = (found: Promise<unknown>) =>
     found.then(
       () => "found",

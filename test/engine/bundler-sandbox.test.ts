@@ -75,10 +75,10 @@ describe("the process in which packages are bundled", () => {
   });
 
   it("can write, create or remove nothing, not even where everyone may", async () => {
-    const { isSealedByLandlock, account } = await bundlerWith({}).bundler.findSandbox();
+    const { isRestrictedByLandlock, account } = await bundlerWith({}).bundler.findSandbox();
     // Without Landlock, only a separate account of the bundler protects files. If both are missing, nothing protects them.
-    if (!isSealedByLandlock && account === null) return;
-    if (isSealedByLandlock) {
+    if (!isRestrictedByLandlock && account === null) return;
+    if (isRestrictedByLandlock) {
       chmodSync(folder, 0o777);
       chmodSync(join(folder, "kept"), 0o666);
     }
@@ -92,7 +92,10 @@ describe("the process in which packages are bundled", () => {
   });
 
   it("is ended above its memory limit, and the error says so", async () => {
-    const fault = await runProbe({ port, folder, stays: true }, { bounds: { ms: 30_000, bytes: 2 ** 20 } });
+    const fault = await runProbe(
+      { port, folder, stays: true },
+      { limits: { timeoutMs: 30_000, memoryBytes: 2 ** 20 } },
+    );
     expect(fault).to.be.instanceOf(PackageError);
     expect(fault.message).to.equal("the bundler exceeded its limit of 1 MB");
   });

@@ -139,8 +139,8 @@ describe("a package that is bundled", () => {
   /** Bundles with a time limit of 1 ms, and returns the error. `seconds` is the processor time that the bundler measures. */
   async function faultAfter(seconds: number): Promise<unknown> {
     const log = pino({ level: "silent" });
-    const bounds = { ms: 1, bytes: 2 ** 30 };
-    const bundler = new Bundler({ log, sandbox: true, bounds, measureCpuSeconds: async () => seconds });
+    const limits = { timeoutMs: 1, memoryBytes: 2 ** 30 };
+    const bundler = new Bundler({ log, sandbox: true, limits, measureCpuSeconds: async () => seconds });
     const archive = createArchive([{ path: "package/package.json", content: "{}" }]);
     const placed = { name: "thing", version: "1.0.0", folder: "/node_modules/thing", archive };
     return bundler.bundle([placed]).catch((error: unknown) => error);

@@ -7,7 +7,7 @@ import { StreamedCompletionReader } from "../../src/operations/ai/completion-par
 import { findSecretsInSettingValue } from "../../src/rules/secrets.js";
 
 const SECRET = 'k3y/+ü"\\ of many?parts=1&2';
-const scan = new SecretScan([{ name: "_key", value: SECRET, whole: false }]);
+const scan = new SecretScan([{ name: "_key", value: SECRET, mustMatchWhole: false }]);
 const bytes = Buffer.from(SECRET);
 const encoded = encodeURIComponent(SECRET);
 
@@ -81,7 +81,7 @@ describe("the secret scan", () => {
   };
   const insertBetween = (text: string, added: string) => [...text].join(added);
   const QUOTED_SECRET = 'a"b\\c-0123';
-  const quoted = new SecretScan([{ name: "_key", value: QUOTED_SECRET, whole: false }]);
+  const quoted = new SecretScan([{ name: "_key", value: QUOTED_SECRET, mustMatchWhole: false }]);
   const CUT: Record<string, [string, typeof scan]> = {
     "with many line breaks after its first character": [`${SECRET[0]}${"\n".repeat(300)}${SECRET.slice(1)}`, scan],
     "with many line breaks after its third character": [
@@ -115,8 +115,8 @@ describe("the secret scan", () => {
   it("keeps the state of escapes when it passes on a part of a text", async () => {
     // The text contains both secrets, and they overlap. A scan that starts between the two backslashes would read `\n` as a line break.
     const two = new SecretScan([
-      { name: "_one", value: '\\nab"cdefgh', whole: false },
-      { name: "_two", value: 'nab"cdefghij', whole: false },
+      { name: "_one", value: '\\nab"cdefgh', mustMatchWhole: false },
+      { name: "_two", value: 'nab"cdefghij', mustMatchWhole: false },
     ]);
     const text = 'x \\\\nab\\"cdefghij y';
     for (let size = 1; size <= text.length; size += 1) {
@@ -157,7 +157,7 @@ describe("the secret scan", () => {
   });
 
   it("masks a short value that is the whole of a text that arrives in parts, or a quoted string in it", async () => {
-    const short = new SecretScan([{ name: "__pin", value: "1234", whole: true }]);
+    const short = new SecretScan([{ name: "__pin", value: "1234", mustMatchWhole: true }]);
     for (const size of [1, 2, 3, 10]) {
       for (const [text, expected] of [
         ["1234", "«__pin»"],
@@ -176,7 +176,7 @@ describe("the secret scan", () => {
   });
 
   it("finds a secret that is not ASCII as a label of a host", () => {
-    const word = new SecretScan([{ name: "_word", value: "schlüsselwörter-überall", whole: false }]);
+    const word = new SecretScan([{ name: "_word", value: "schlüsselwörter-überall", mustMatchWhole: false }]);
     const url = new URL("https://schlüsselwörter-überall.example/");
     expect(url.hostname).to.match(/^xn--/);
     expect(word.findInUrl(url.href)).to.equal("_word");
@@ -198,7 +198,7 @@ describe("the secret scan", () => {
   });
 
   it("finds a short value only as the whole text, or as a whole string of JSON that is no key", () => {
-    const short = new SecretScan([{ name: "__pin", value: "1234", whole: true }]);
+    const short = new SecretScan([{ name: "__pin", value: "1234", mustMatchWhole: true }]);
     expect(short.find([{ text: "1234" }])).to.equal("__pin");
     expect(short.find([{ text: "12345" }])).to.equal(null);
     expect(short.findInJson('{"a":["1234"]}')).to.equal("__pin");
@@ -210,7 +210,7 @@ describe("the secret scan", () => {
   });
 
   it("finds names of keys only from 16 characters, and texts beside them as usual", () => {
-    const word = new SecretScan([{ name: "__env", value: "production", whole: false }]);
+    const word = new SecretScan([{ name: "__env", value: "production", mustMatchWhole: false }]);
     for (const honest of ['{"production":1}', '{"a":[{"production" : {"production":"x"}}]}', '{"cHJvZHVjdGlvbg":1}']) {
       expect(word.findInJson(honest), honest).to.equal(null);
       expect(word.maskJson(honest), honest).to.equal(honest);
@@ -227,14 +227,14 @@ describe("the secret scan", () => {
       expect(word.findInJson(leak), leak).to.equal("__env");
       expect(word.findInJson(word.maskJson(leak)), leak).to.equal(null);
     }
-    const document = new SecretScan([{ name: "_doc", value: '{"user":"a","pw":"b"}', whole: false }]);
+    const document = new SecretScan([{ name: "_doc", value: '{"user":"a","pw":"b"}', mustMatchWhole: false }]);
     expect(document.findInJson('{"user":"a","pw":"b"}'), "a document over its keys").to.equal("_doc");
   });
 
   it("finds reversed base64 and hex, at any place of the value in them", () => {
     const back = (text: string) => text.split("").reverse().join("");
     for (const value of [SECRET, "k3y-of-16-letters", "deadbeefcafe01234567"]) {
-      const one = new SecretScan([{ name: "_key", value, whole: false }]);
+      const one = new SecretScan([{ name: "_key", value, mustMatchWhole: false }]);
       for (const before of ["", "x", "xx", "user:"]) {
         for (const encoding of ["base64", "base64url", "hex"] as const) {
           const text = `{"a":"${back(Buffer.from(`${before}${value}yz`).toString(encoding))} "}`;
@@ -253,7 +253,7 @@ describe("the secret scan", () => {
 
   it("finds long strings and numbers at any place, and short strings only of a protected setting", () => {
     const of = (name: string, value: unknown) =>
-      findSecretsInSettingValue(name, value).map((secret) => (secret.whole ? [secret.value] : secret.value));
+      findSecretsInSettingValue(name, value).map((secret) => (secret.mustMatchWhole ? [secret.value] : secret.value));
     expect(of("_flag", true)).to.deep.equal([]);
     expect(of("_count", 1234567)).to.deep.equal([]);
     expect(of("_count", -1234567)).to.deep.equal([]);
@@ -291,7 +291,7 @@ describe("the secret scan", () => {
   });
 
   it("masks numbers and keys in JSON, and does not change JSON without secrets", () => {
-    const account = new SecretScan([{ name: "_account", value: "1234567890", whole: false }]);
+    const account = new SecretScan([{ name: "_account", value: "1234567890", mustMatchWhole: false }]);
     expect(account.maskJson('{"a":1234567890,"key-of-1234567890":[1]}')).to.equal(
       '{"a":"«_account»","key-of-«_account»":[1]}',
     );
@@ -334,7 +334,7 @@ describe("the thread that scans for secrets", () => {
     }
     workerThreads.Worker = TestWorker;
     syncBuiltinESMExports();
-    const secrets = [{ name: "_key", value: SECRET, whole: false }];
+    const secrets = [{ name: "_key", value: SECRET, mustMatchWhole: false }];
     const queue = createScanThreadQueue();
     const tasks = [1, 2, 3, 4].map((owner) =>
       queue.runTask(`${owner}`, "key", secrets, { kind: "find", texts: [{ text: SECRET }] }),

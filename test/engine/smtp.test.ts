@@ -40,8 +40,8 @@ describe("smtp", () => {
   });
   after(() => server.stop());
   beforeEach(() => {
-    smtp = createSmtpClient({ times: { greetingMs: 60_000, responseMs: 60_000, attemptMs: 60_000 } });
-    hasty = createSmtpClient({ times: { greetingMs: 300, responseMs: 300, attemptMs: 1_000 } });
+    smtp = createSmtpClient({ timeouts: { greetingMs: 60_000, responseMs: 60_000, attemptMs: 60_000 } });
+    hasty = createSmtpClient({ timeouts: { greetingMs: 300, responseMs: 300, attemptMs: 1_000 } });
     server.acceptedMessages.length = 0;
     server.behaviour = {};
   });

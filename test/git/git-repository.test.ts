@@ -82,7 +82,7 @@ function buildRepository(text: string | Buffer, entries?: [string, string, strin
 }
 
 const read = (commit: string, pack: Buffer, folder = "") =>
-  readManifestFromGitPack({ commit, folder, entries: ENTRIES }, pack);
+  readManifestFromGitPack({ commit, folder, entryFileNames: ENTRIES }, pack);
 
 async function faultOf(work: Promise<unknown>): Promise<string> {
   try {
@@ -221,10 +221,10 @@ describe("the git client of the service", () => {
     expect(await faultOf(openGitRemote(server(capabilities + long)))).to.equal(tooLarge);
     expect(await faultOf(openGitRemote(server(capabilities + packet("x").repeat(20_000))))).to.equal(tooMany);
     const remote = await openGitRemote(server(capabilities, long));
-    expect(await faultOf(remote.find("refs/heads/main"))).to.equal(tooLarge);
+    expect(await faultOf(remote.findRef("refs/heads/main"))).to.equal(tooLarge);
     const ref = { name: "refs/heads/main", commit: "1".repeat(40), target: "1".repeat(40) };
     const many = await openGitRemote(server(capabilities, packet("x").repeat(20_001)));
-    expect(await faultOf(many.fetch(ref))).to.equal(tooMany);
+    expect(await faultOf(many.fetchPack(ref))).to.equal(tooMany);
   });
 
   it("reaches no private address, and no http URL, unless the operator allows it", async () => {

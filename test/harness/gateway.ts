@@ -71,7 +71,7 @@ export async function startRestartablePostgres(): Promise<RestartablePostgres> {
     postgres = null;
     const failsOver = loss === "failed over";
     process.kill(readPostmasterPidFile(join(dataDir(), "postgres"))!.pid, failsOver ? "SIGKILL" : loss);
-    await last?.failed;
+    await last?.unexpectedExit;
     await last?.stop();
     if (failsOver) {
       const storage = dataDir();

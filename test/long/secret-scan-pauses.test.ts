@@ -18,7 +18,7 @@ describe("the scan of large results", function () {
 
   for (const [what, setting] of Object.entries(SECRETS)) {
     it(`takes under ${TIME_MAX_MS} ms with ${what}, and no pause of ${PAUSE_MAX_MS} ms`, async () => {
-      const scan = scannerCache.getScan("app", what, findSecretsInSettingValue("_x", setting));
+      const scan = scannerCache.getScanner("app", what, findSecretsInSettingValue("_x", setting));
       await scan.findInJson("[]");
       for (const [name, text] of Object.entries(texts)) {
         const delay = monitorEventLoopDelay({ resolution: 1 });

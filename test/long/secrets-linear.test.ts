@@ -12,9 +12,9 @@ describe("the scan for secrets", () => {
     it(`needs steps in proportion to the text, with ${what} as secrets`, () => {
       const scan = new SecretScan(findSecretsInSettingValue("_x", setting));
       for (const [name, text] of Object.entries(textsOf(64 * KB))) {
-        const before = scan.steps();
+        const before = scan.countSteps();
         scan.findInJson(text);
-        const steps = scan.steps() - before;
+        const steps = scan.countSteps() - before;
         expect(steps / Buffer.byteLength(text), name).to.be.below(STEPS_PER_BYTE);
       }
     });

@@ -17,7 +17,7 @@ const TIME_MIN_MS = 10;
 const CHARACTERS_MAX = 2 ** 19;
 const ROUNDS = 7;
 
-const scan = new SecretScan([{ name: "_key", value: "abcdefgh1", whole: false }]);
+const scan = new SecretScan([{ name: "_key", value: "abcdefgh1", mustMatchWhole: false }]);
 const stackOf = (text: string) => `error ${JSON.stringify({ name: "E", message: "m", stack: text, cause: "script" })}`;
 
 const READERS: Record<string, (text: string) => unknown> = {

@@ -25,7 +25,7 @@ describe("a wait for a run whose reader leaves", () => {
     notifications = createDatabaseNotifications({
       url,
       channels: [],
-      followed: [LOG_CHANNEL],
+      followedChannels: [LOG_CHANNEL],
       lingerMs: LINGER_MS,
       log,
     });

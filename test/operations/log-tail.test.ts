@@ -69,7 +69,7 @@ describe("an entry that is written before the first follower listens", () => {
   it("is sent once, although its notification arrives too", async () => {
     const { db, url, stop } = await connectedDatabase(4);
     const log = pino({ level: "silent" });
-    const notifications = createDatabaseNotifications({ url, channels: [], followed: [LOG_CHANNEL], log });
+    const notifications = createDatabaseNotifications({ url, channels: [], followedChannels: [LOG_CHANNEL], log });
     try {
       await db.query("INSERT INTO organization (name) VALUES ('o')");
       await db.query("INSERT INTO app (organization_id, name) VALUES (1, 'a')");
@@ -112,7 +112,7 @@ describe("followers of execution logs after gaps", () => {
   it("get entries in the order of IDs although transactions commit in another, and resume without loss or repetition", async () => {
     const { db, url, stop } = await connectedDatabase(8);
     const log = pino({ level: "silent" });
-    const notifications = createDatabaseNotifications({ url, channels: [], followed: [LOG_CHANNEL], log });
+    const notifications = createDatabaseNotifications({ url, channels: [], followedChannels: [LOG_CHANNEL], log });
     await notifications.start();
     try {
       await db.query("INSERT INTO organization (name) VALUES ('o')");
@@ -184,7 +184,7 @@ describe("a follower of execution logs", () => {
   async function createTail(over: (logs: ExecutionLogs) => Partial<ExecutionLogs>, readAttempts?: number) {
     const { db, url, stop } = await connectedDatabase(8);
     const log = pino({ level: "silent" });
-    const notifications = createDatabaseNotifications({ url, channels: [], followed: [LOG_CHANNEL], log });
+    const notifications = createDatabaseNotifications({ url, channels: [], followedChannels: [LOG_CHANNEL], log });
     await notifications.start();
     await db.query("INSERT INTO organization (name) VALUES ('o')");
     await db.query("INSERT INTO app (organization_id, name) VALUES (1, 'a'), (1, 'b')");

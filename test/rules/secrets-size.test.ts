@@ -2,7 +2,7 @@ import { expect } from "chai";
 import { SECRETS_PER_APP_MAX, SECRETS_PER_APP_MAX_BYTES } from "../../src/limits.js";
 import { findSecretLimitFault, findSecretsInSettingValue, measureSecrets } from "../../src/rules/secrets.js";
 
-const secret = (value: string) => ({ name: "_a", value, whole: false });
+const secret = (value: string) => ({ name: "_a", value, mustMatchWhole: false });
 
 describe("the secrets of an app", () => {
   it("are counted with their bytes", () => {
@@ -22,7 +22,7 @@ describe("the secrets of an app", () => {
 
   it("of a setting are long strings and numbers, parts that are secret by themselves, and short protected strings", () => {
     const values = (name: string, value: unknown) =>
-      findSecretsInSettingValue(name, value).map((one) => [one.value, one.whole]);
+      findSecretsInSettingValue(name, value).map((one) => [one.value, one.mustMatchWhole]);
     expect(values("_a", "abcdefg1")).to.deep.equal([["abcdefg1", false]]);
     expect(values("_a", "abcdef1")).to.deep.equal([]);
     expect(values("__a", "abcdef1")).to.deep.equal([["abcdef1", true]]);

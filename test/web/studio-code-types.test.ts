@@ -215,7 +215,7 @@ describe("TypeScript of an action's code", () => {
       );
     add("p", { "/package.json": JSON.stringify({ name: "p", ...manifest }), ...files });
     for (const [name, texts] of Object.entries(beside)) add(name, { "/package.json": "{}", ...texts });
-    const declared = await collectDeclarations(tree, { name: "p" }, { name: "p", namespace });
+    const declared = await collectDeclarations(tree, { name: "p" }, { name: "p", isNamespace: namespace });
     return {
       dependencies: ["p@1"],
       installedDependencies: [{ name: "p@1", version: "1.0.0", global: "p", integrity: "sha256-a/b+c=" }],

@@ -31,17 +31,17 @@ const isShortSpecifier = (specifier: string): boolean => specifier.length <= SPE
  * @param replace returns the new name
  */
 function replaceSpecifiers(text: string, before: RegExp, replace: (specifier: string) => string): string {
-  let written = "";
+  let output = "";
   let from = 0;
   for (const match of text.matchAll(before)) {
     QUOTED_NAME_PATTERN.lastIndex = match.index + match[0].length;
     const [all, space, specifier] = QUOTED_NAME_PATTERN.exec(text) ?? [];
     if (all === undefined || match.index < from || !isShortSpecifier(specifier!)) continue;
     if (space!.includes("(") && match[0] !== "import" && match[0] !== "require") continue;
-    written += `${text.slice(from, match.index)}${match[0]}${space}"${replace(specifier!)}"`;
+    output += `${text.slice(from, match.index)}${match[0]}${space}"${replace(specifier!)}"`;
     from = match.index + match[0].length + all.length;
   }
-  return written + text.slice(from);
+  return output + text.slice(from);
 }
 
 export const isDeclarationFile = (path: string): boolean => DECLARATION_FILE_PATTERN.test(path);
@@ -69,7 +69,9 @@ function createDeclarationFinder(tree: FileTree) {
   /** Returns the path if it is a declaration file, or the declaration file with the same name beside it; null if there is none. */
   function findReadableDeclaration(resolvedPath: string | null): string | null {
     if (resolvedPath === null) return null;
-    const siblingPaths = DECLARATION_EXTENSIONS.map(([ending, instead]) => resolvedPath.replace(ending, instead));
+    const siblingPaths = DECLARATION_EXTENSIONS.map(([ending, declarationExtension]) =>
+      resolvedPath.replace(ending, declarationExtension),
+    );
     return [resolvedPath, ...siblingPaths].find((path) => isDeclarationFile(path) && tree.read(path)) ?? null;
   }
 
@@ -87,12 +89,12 @@ function createDeclarationFinder(tree: FileTree) {
   return async (specifier: string, folder: string): Promise<string | null> => {
     if (specifier.startsWith(".")) return findReadableDeclaration(await resolveSpecifier(specifier, folder));
     const [name = ""] = PACKAGE_NAME_PATTERN.exec(specifier) ?? [];
-    const forms = [
+    const candidates = [
       ...(isInstalled(name, folder) ? [specifier, ...(name === specifier ? [`${specifier}/index.d.ts`] : [])] : []),
       ...(isInstalled(getTypesPackageName(name), folder) ? [getTypesPackageName(specifier)] : []),
     ];
-    for (const form of forms) {
-      const declarationPath = findReadableDeclaration(await resolveSpecifier(form, folder));
+    for (const candidate of candidates) {
+      const declarationPath = findReadableDeclaration(await resolveSpecifier(candidate, folder));
       if (declarationPath !== null) return declarationPath;
     }
     return null;
@@ -110,11 +112,11 @@ class DeclarationFiles {
   readonly texts: string[] = [];
   private readonly paths: string[] = [];
   private bytes = 0;
-  private named = 0;
+  private importCount = 0;
 
   constructor(
     private readonly tree: FileTree,
-    private readonly find: ReturnType<typeof createDeclarationFinder>,
+    private readonly findDeclaration: ReturnType<typeof createDeclarationFinder>,
   ) {}
 
   getFileNumber(path: string): number {
@@ -129,7 +131,7 @@ class DeclarationFiles {
       this.bytes += content.length;
       if (this.bytes > DECLARATION_TEXTS_MAX_BYTES) return false;
       this.texts.push(await this.replaceImportsByNumbers(String(content), dirname(this.paths[at]!)));
-      if (this.paths.length > DECLARATION_FILES_MAX || this.named > IMPORTS_MAX) return false;
+      if (this.paths.length > DECLARATION_FILES_MAX || this.importCount > IMPORTS_MAX) return false;
     }
     return true;
   }
@@ -141,19 +143,19 @@ class DeclarationFiles {
       specifiers.add(specifier);
       return specifier;
     });
-    this.named += specifiers.size;
+    this.importCount += specifiers.size;
     for (const specifier of [...specifiers].slice(0, IMPORTS_MAX)) {
-      const file = await this.find(specifier, folder);
+      const file = await this.findDeclaration(specifier, folder);
       if (file !== null) numberBySpecifier.set(specifier, this.getFileNumber(file));
     }
     const rewriteSpecifier = (specifier: string) => {
       const file = join(folder, specifier);
       return isDeclarationFile(file) && this.tree.read(file) ? `./${this.getFileNumber(file)}.d.ts` : specifier;
     };
-    const numbered = replaceSpecifiers(text, MODULE_KEYWORD_PATTERN, (specifier) =>
+    const textWithNumbers = replaceSpecifiers(text, MODULE_KEYWORD_PATTERN, (specifier) =>
       numberBySpecifier.has(specifier) ? `./${numberBySpecifier.get(specifier)}` : specifier,
     );
-    return replaceSpecifiers(numbered, PATH_REFERENCE_PATTERN, rewriteSpecifier);
+    return replaceSpecifiers(textWithNumbers, PATH_REFERENCE_PATTERN, rewriteSpecifier);
   }
 }
 
@@ -161,12 +163,12 @@ class DeclarationFiles {
 export async function collectDeclarations(
   tree: FileTree,
   { name }: { name: string },
-  { namespace }: PackageGlobalName,
+  { isNamespace: namespace }: PackageGlobalName,
 ): Promise<string[] | null> {
-  const find = createDeclarationFinder(tree);
-  const entry = await find(name, "/");
+  const findDeclaration = createDeclarationFinder(tree);
+  const entry = await findDeclaration(name, "/");
   if (entry === null) return null;
-  const declarationFiles = new DeclarationFiles(tree, find);
+  const declarationFiles = new DeclarationFiles(tree, findDeclaration);
   declarationFiles.getFileNumber(entry);
   if (!(await declarationFiles.readAll())) return null;
   const files = [createGlobalTypeText(namespace), ...declarationFiles.texts];

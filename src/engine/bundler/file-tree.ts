@@ -60,8 +60,14 @@ export class FileTree {
       if (content) callback(null, content);
       else callback(createMissingFileError(path));
     };
-    const none = (path: string, ...rest: unknown[]) =>
+    const reportMissingFile = (path: string, ...rest: unknown[]) =>
       (rest.at(-1) as NodeCallback<never>)(createMissingFileError(path));
-    return { stat, lstat: stat, readFile, readdir: none, readlink: none } as unknown as FileSystem;
+    return {
+      stat,
+      lstat: stat,
+      readFile,
+      readdir: reportMissingFile,
+      readlink: reportMissingFile,
+    } as unknown as FileSystem;
   }
 }

@@ -6,7 +6,7 @@ import globals from "globals";
 export interface PackageGlobalName {
   name: string;
   /** True if the global contains all exports although the module has a default export. */
-  namespace: boolean;
+  isNamespace: boolean;
 }
 
 const IDENTIFIER_PATTERN = /^[A-Za-z_$][\w$]{0,99}$/;
@@ -54,7 +54,7 @@ function findAssignedGlobals(wrapper: AnyNode): PackageGlobalName[] {
       if (operator !== "=" || left.type !== "MemberExpression" || isModuleReference(left.object)) return;
       const name = readPropertyName(left);
       if (name !== null && isUsableGlobalName(name) && name !== "amd" && name !== "noConflict")
-        names.push({ name, namespace: isFillableObject(right) });
+        names.push({ name, isNamespace: isFillableObject(right) });
     },
   });
   return names;
@@ -78,18 +78,20 @@ export function findGlobalNameInBuild(source: string, packageName: string): Pack
   if (source.length > SEARCHED_BUILD_MAX_CHARACTERS) return null;
   try {
     const program = parse(source, { ecmaVersion: "latest", sourceType: "script", allowHashBang: true });
-    const assigned = findWrappers(program).flatMap((wrapper) => findAssignedGlobals(wrapper).slice(0, 1));
-    const declared = program.body.flatMap((statement) =>
+    const assignedGlobals = findWrappers(program).flatMap((wrapper) => findAssignedGlobals(wrapper).slice(0, 1));
+    const declarators = program.body.flatMap((statement) =>
       statement.type === "VariableDeclaration" ? statement.declarations : [],
     );
-    const variables = declared.flatMap(({ id }) =>
-      id.type === "Identifier" && isUsableGlobalName(id.name) ? [{ name: id.name, namespace: false }] : [],
+    const variableGlobals = declarators.flatMap(({ id }) =>
+      id.type === "Identifier" && isUsableGlobalName(id.name) ? [{ name: id.name, isNamespace: false }] : [],
     );
     const camelCaseName = toCamelCaseName(packageName);
-    const named = [...assigned, ...variables].find(({ name }) => equalsIgnoringCase(name, camelCaseName));
+    const matchingGlobal = [...assignedGlobals, ...variableGlobals].find(({ name }) =>
+      equalsIgnoringCase(name, camelCaseName),
+    );
     // A build can include other packages with their own globals, so several unknown names do not identify the global of this package.
-    const candidates = assigned.length > 0 ? assigned : variables;
-    return named ?? (candidates.length === 1 ? candidates[0]! : null);
+    const candidates = assignedGlobals.length > 0 ? assignedGlobals : variableGlobals;
+    return matchingGlobal ?? (candidates.length === 1 ? candidates[0]! : null);
   } catch {
     return null;
   }
@@ -99,7 +101,7 @@ export function findGlobalNameInBuild(source: string, packageName: string): Pack
 export function findGlobalNameInReadme(readme: string, packageName: string): PackageGlobalName | null {
   const text = readme.slice(0, README_MAX_CHARACTERS);
   const escapedName = packageName.replace(/[.*+?^${}()|[\]\\/-]/g, "\\$&");
-  const forms: [RegExp, boolean][] = [
+  const importPatterns: [RegExp, boolean][] = [
     [
       new RegExp(
         `\\b(?:const|let|var)\\s+([\\w$]+)\\s*=\\s*require\\(\\s*["']${escapedName}["']\\s*\\)\\s*(?:;|\\n|$)`,
@@ -109,20 +111,20 @@ export function findGlobalNameInReadme(readme: string, packageName: string): Pac
     [new RegExp(`\\bimport\\s+([\\w$]+)\\s+from\\s*["']${escapedName}["']`), false],
     [new RegExp(`\\bimport\\s+\\*\\s+as\\s+([\\w$]+)\\s+from\\s*["']${escapedName}["']`), true],
   ];
-  const names = forms.flatMap(([form, namespace]) => {
-    const match = form.exec(text);
-    return match && isUsableGlobalName(match[1]!) ? [{ name: match[1]!, namespace, at: match.index }] : [];
+  const matches = importPatterns.flatMap(([pattern, isNamespace]) => {
+    const match = pattern.exec(text);
+    return match && isUsableGlobalName(match[1]!) ? [{ name: match[1]!, isNamespace, at: match.index }] : [];
   });
-  const [first] = names.sort((a, b) => a.at - b.at);
-  if (first) return { name: first.name, namespace: first.namespace };
+  const [first] = matches.sort((a, b) => a.at - b.at);
+  if (first) return { name: first.name, isNamespace: first.isNamespace };
   // If the examples destructure exports from the global, the global contains all exports.
-  const parts = [
+  const destructuringPatterns = [
     new RegExp(`\\bimport\\s*\\{[^{}]*\\}\\s*from\\s*["']${escapedName}["']`),
     new RegExp(`\\{[^{}]*\\}\\s*=\\s*require\\(\\s*["']${escapedName}["']`),
   ];
-  const namespace = parts.some((form) => form.test(text));
-  const name = findSpelling(text, packageName) ?? (namespace ? toCamelCaseName(packageName) : null);
-  return name === null ? null : { name, namespace };
+  const isNamespace = destructuringPatterns.some((pattern) => pattern.test(text));
+  const name = findSpelling(text, packageName) ?? (isNamespace ? toCamelCaseName(packageName) : null);
+  return name === null ? null : { name, isNamespace };
 }
 
 /** Finds the package name, in any capitalization, in calls of the README, such as `Handlebars.compile(…)`. */
@@ -133,8 +135,8 @@ function findSpelling(text: string, packageName: string): string | null {
   );
   const counts = new Map<string, number>();
   for (const [name] of spellings) if (isUsableGlobalName(name)) counts.set(name, (counts.get(name) ?? 0) + 1);
-  const [most] = [...counts].sort(([, a], [, b]) => b - a);
-  return most?.[0] ?? null;
+  const [mostFrequent] = [...counts].sort(([, a], [, b]) => b - a);
+  return mostFrequent?.[0] ?? null;
 }
 
 /**
@@ -144,8 +146,10 @@ function findSpelling(text: string, packageName: string): string | null {
 export function toCamelCaseName(packageName: string): string {
   const toCamelCase = (text: string) => {
     const words = text.split(/[^A-Za-z0-9$_]+/).filter(Boolean);
-    const joined = words.map((word, index) => (index === 0 ? word : word[0]!.toUpperCase() + word.slice(1))).join("");
-    return /^[0-9]/.test(joined) ? `_${joined}` : joined;
+    const camelCaseText = words
+      .map((word, index) => (index === 0 ? word : word[0]!.toUpperCase() + word.slice(1)))
+      .join("");
+    return /^[0-9]/.test(camelCaseText) ? `_${camelCaseText}` : camelCaseText;
   };
   const [scope, bare] = packageName.startsWith("@") ? packageName.slice(1).split("/") : [null, packageName];
   const candidates = [

@@ -65,10 +65,10 @@ const LOADER_BY_EXTENSION: Readonly<Record<string, Loader>> = {
 
 /** Returns the licence; null if none is declared. Older package.json files have an object, or a list of objects to choose from. */
 function readLicence(manifest: Record<string, unknown>): string | null {
-  const typeOf = (licence: unknown) =>
+  const getLicenceType = (licence: unknown) =>
     typeof licence === "string" ? licence : (licence as { type?: unknown } | null)?.type;
   const { license, licenses } = manifest;
-  const all = (Array.isArray(licenses) ? licenses : [license ?? licenses]).map(typeOf);
+  const all = (Array.isArray(licenses) ? licenses : [license ?? licenses]).map(getLicenceType);
   const licences = all.filter((licence): licence is string => typeof licence === "string" && licence !== "");
   if (licences.length === 0) return null;
   return (licences.length === 1 ? licences[0]! : `(${licences.join(" OR ")})`).slice(0, 200);
@@ -83,7 +83,7 @@ function readReadme(tree: FileTree, folder: string, manifest: Record<string, unk
 /** Returns a global whose name is the last segment of the path: sha256 for `@noble/hashes/sha256`. */
 function createGlobalOfSubpath(subpath: string): PackageGlobalName {
   const last = subpath.slice(subpath.lastIndexOf("/") + 1).replace(/\.[cm]?js$/, "");
-  return { name: toCamelCaseName(last), namespace: false };
+  return { name: toCamelCaseName(last), isNamespace: false };
 }
 
 function findGlobalName(tree: FileTree, { name, folder }: PackageInTree, subpath: string): PackageGlobalName {
@@ -98,7 +98,7 @@ function findGlobalName(tree: FileTree, { name, folder }: PackageInTree, subpath
   return (
     findGlobalNameInReadme(readReadme(tree, folder, manifest), name) ?? {
       name: toCamelCaseName(name),
-      namespace: false,
+      isNamespace: false,
     }
   );
 }
@@ -113,18 +113,19 @@ function createPackagesPlugin(tree: FileTree, root: PackageInTree): Plugin {
         const isServiceScript = namespace !== PACKAGE_NAMESPACE;
         const from = isServiceScript ? "/" : importer;
         // The script that the service generates gets the package's ES module, even if the script calls `require`.
-        const resolved = await resolution.resolve(
+        const resolvedModule = await resolution.resolve(
           path,
           from,
           kind.startsWith("require") && !isServiceScript ? "require" : "import",
         );
-        if (typeof resolved === "object") {
-          const packageFolder = /^(.*\/node_modules\/(?:@[^/]+\/)?[^/]+)\//.exec(resolved.file)?.[1] ?? root.folder;
+        if (typeof resolvedModule === "object") {
+          const packageFolder =
+            /^(.*\/node_modules\/(?:@[^/]+\/)?[^/]+)\//.exec(resolvedModule.file)?.[1] ?? root.folder;
           const sideEffects = tree.readManifest(packageFolder)["sideEffects"] !== false;
-          return { path: resolved.file, namespace: PACKAGE_NAMESPACE, sideEffects };
+          return { path: resolvedModule.file, namespace: PACKAGE_NAMESPACE, sideEffects };
         }
         // A missing module is no error yet, because the bundler may remove its import. checkModules checks the final script.
-        return resolved === "empty" ? { path, namespace: "empty" } : { path, external: true };
+        return resolvedModule === "empty" ? { path, namespace: "empty" } : { path, external: true };
       });
       onLoad({ filter: /.*/, namespace: "empty" }, () => ({ contents: "module.exports = {}", loader: "js" }));
       onLoad({ filter: /.*/, namespace: PACKAGE_NAMESPACE }, ({ path }): OnLoadResult => {
@@ -196,11 +197,11 @@ async function detectModuleShape(
  * Returns the code that sets the package's global. Its value is the default export. If there is none, or if `namespace` is true, the value
  * is an object with all exports.
  */
-async function createWrapper(
+async function createEntrySource(
   tree: FileTree,
   root: PackageInTree,
   module: string,
-  { name, namespace }: PackageGlobalName,
+  { name, isNamespace: namespace }: PackageGlobalName,
 ): Promise<string> {
   const { isModule, hasDefault } = await detectModuleShape(tree, root, module);
   const from = JSON.stringify(module);
@@ -216,7 +217,7 @@ async function bundleModule(
   module: string,
   packageGlobal: PackageGlobalName,
 ): Promise<BuildResult<{ write: false; metafile: true }>> {
-  const contents = await createWrapper(tree, root, module, packageGlobal);
+  const contents = await createEntrySource(tree, root, module, packageGlobal);
   try {
     return await build({
       ...SHARED_BUILD_OPTIONS,
@@ -240,15 +241,15 @@ function toStrictScript(script: string, { inputs }: Metafile): string {
   return isStrict ? script.replace("(() => {", '(() => {\n"use strict";') : script;
 }
 
-function checkModules(needed: readonly string[], isBuiltin: (name: string) => boolean): void {
-  const nodeModules = needed.filter(isBuiltin);
+function checkModules(moduleNames: readonly string[], isBuiltin: (name: string) => boolean): void {
+  const nodeModules = moduleNames.filter(isBuiltin);
   if (nodeModules.length > 0)
     throw new PackageError(
       `the package needs the Node modules ${nodeModules.slice(0, 5).join(", ")}, which a browser does not have`,
     );
-  if (needed.length > 0)
+  if (moduleNames.length > 0)
     throw new PackageError(
-      `the package needs ${needed.slice(0, 5).join(", ")}, which neither the package nor its dependencies contain`,
+      `the package needs ${moduleNames.slice(0, 5).join(", ")}, which neither the package nor its dependencies contain`,
     );
 }
 

@@ -23,13 +23,13 @@ export const UNSHARE_COMMAND: readonly string[] = ["unshare", "--user", "--net",
  * Removes all rights to write, create and delete files, with Landlock (system calls 444 and 446). Perl can make these calls, but Node
  * cannot.
  */
-const SEAL_SCRIPT = `
+const LANDLOCK_SCRIPT = `
 my $version = syscall 444, 0, 0, 1;
 my $rights = pack "Q", 0x1ff2 | ($version > 2 ? 0x4000 : 0);
 my $rules = syscall 444, $rights, 8, 0;
 die "Landlock: $!\n" if $rules < 0 || syscall(446, $rules, 0) != 0;
 exec @ARGV`;
-const SEAL_COMMAND = ["--no-new-privs", "perl", "-e", SEAL_SCRIPT];
+const LANDLOCK_COMMAND = ["--no-new-privs", "perl", "-e", LANDLOCK_SCRIPT];
 /** Removes the capabilities of root. A process as root without a user namespace could read the memory of the service. */
 const DROP_CAPABILITIES_OPTIONS = ["--bounding-set=-all", "--inh-caps=-all"];
 const NODE_FLAGS = ["--max-old-space-size=256", "--no-warnings"];
@@ -52,7 +52,7 @@ export interface BundlerSandbox {
   /** Programs that start one after the other before the build process. Each one removes rights. */
   commands: readonly string[];
   isNetworkIsolated: boolean;
-  isSealedByLandlock: boolean;
+  isRestrictedByLandlock: boolean;
   /** Account of the process; null for the account of the service. */
   account: typeof UNPRIVILEGED_ACCOUNT | null;
 }
@@ -65,12 +65,19 @@ export function listBundlerSandboxes(unshareCommand: readonly string[], allowsNe
   const isRoot = process.getuid?.() === 0;
   const accounts = isRoot ? [UNPRIVILEGED_ACCOUNT, null] : [null];
   return (allowsNetwork ? [true, false] : [true]).flatMap((isNetworkIsolated) =>
-    [true, false].flatMap((isSealedByLandlock) =>
+    [true, false].flatMap((isRestrictedByLandlock) =>
       accounts.map((account) => {
         const hasRootCapabilities = isRoot && account === null && !isNetworkIsolated;
-        const sealCommand = ["setpriv", ...(hasRootCapabilities ? DROP_CAPABILITIES_OPTIONS : []), ...SEAL_COMMAND];
-        const commands = [...(isNetworkIsolated ? unshareCommand : []), ...(isSealedByLandlock ? sealCommand : [])];
-        return { commands, isNetworkIsolated, isSealedByLandlock, account };
+        const landlockCommand = [
+          "setpriv",
+          ...(hasRootCapabilities ? DROP_CAPABILITIES_OPTIONS : []),
+          ...LANDLOCK_COMMAND,
+        ];
+        const commands = [
+          ...(isNetworkIsolated ? unshareCommand : []),
+          ...(isRestrictedByLandlock ? landlockCommand : []),
+        ];
+        return { commands, isNetworkIsolated, isRestrictedByLandlock, account };
       }),
     ),
   );
@@ -98,7 +105,7 @@ export function findMissingResource(errorText: string, limitsFolder = NAMESPACE_
 
 export function describeMissingProtections({
   isNetworkIsolated,
-  isSealedByLandlock,
+  isRestrictedByLandlock,
   account,
 }: BundlerSandbox): string[] {
   const runsAsService = account === null;
@@ -107,7 +114,7 @@ export function describeMissingProtections({
       ? []
       : ["packages are bundled in a process that has a network: user namespaces are not available"]),
     ...(runsAsService && process.getuid?.() === 0 ? ["packages are bundled under the service's own account"] : []),
-    ...(runsAsService && !isSealedByLandlock
+    ...(runsAsService && !isRestrictedByLandlock
       ? ["packages are bundled in a process that may remove the service's files: Landlock or Perl is not available"]
       : []),
   ];

@@ -21,18 +21,18 @@ function findStringEnd(text: string, start: number): number {
 
 /** Returns the index after the comment that begins at `start`; `start` itself if there is no comment. */
 function findCommentEnd(text: string, start: number): number {
-  const isLine = text.startsWith("//", start);
-  if (!isLine && !text.startsWith("/*", start)) return start;
-  const commentEnd = text.indexOf(isLine ? "\n" : "*/", start + 2);
+  const isLineComment = text.startsWith("//", start);
+  if (!isLineComment && !text.startsWith("/*", start)) return start;
+  const commentEnd = text.indexOf(isLineComment ? "\n" : "*/", start + 2);
   if (commentEnd === -1) return text.length;
-  return isLine ? commentEnd : commentEnd + 2;
+  return isLineComment ? commentEnd : commentEnd + 2;
 }
 
 /** Removes comments and trailing commas from a tsconfig.json for JSON.parse. Reads each character only once. */
 function toPlainJson(text: string): string {
-  const pieces: string[] = [];
-  /** Index in `pieces` of the last comma, if only white space and comments have followed it; otherwise -1. */
-  let comma = -1;
+  const tokens: string[] = [];
+  /** Index in `tokens` of the last comma, if only white space and comments have followed it; otherwise -1. */
+  let lastCommaIndex = -1;
   for (let at = 0; at < text.length; ) {
     const afterComment = findCommentEnd(text, at);
     if (afterComment > at) {
@@ -41,13 +41,13 @@ function toPlainJson(text: string): string {
     }
     const character = text[at]!;
     const tokenEnd = character === '"' ? findStringEnd(text, at) : at + 1;
-    if (comma !== -1 && (character === "]" || character === "}")) pieces[comma] = "";
-    if (character === ",") comma = pieces.length;
-    else if (character.trim() !== "") comma = -1;
-    pieces.push(text.slice(at, tokenEnd));
+    if (lastCommaIndex !== -1 && (character === "]" || character === "}")) tokens[lastCommaIndex] = "";
+    if (character === ",") lastCommaIndex = tokens.length;
+    else if (character.trim() !== "") lastCommaIndex = -1;
+    tokens.push(text.slice(at, tokenEnd));
     at = tokenEnd;
   }
-  return pieces.join("");
+  return tokens.join("");
 }
 
 /** Parses the settings of a tsconfig.json that affect imports. @throws PackageError if it is not valid JSON */
@@ -74,11 +74,11 @@ export function parseTsconfig(text: string | undefined): { baseUrl: string; path
 type HasFile = (path: string) => boolean;
 
 /** Finds the file for the path in an import, which may lack the extension or name the compiled file. Returns null if there is none. */
-export function findImportedFile(has: HasFile, path: string): string | null {
-  for (const suffix of [...EXTENSIONS, ...INDEX_FILES]) if (has(path + suffix)) return path + suffix;
+export function findImportedFile(hasFile: HasFile, path: string): string | null {
+  for (const suffix of [...EXTENSIONS, ...INDEX_FILES]) if (hasFile(path + suffix)) return path + suffix;
   const extension = extname(path);
   const stem = path.slice(0, path.length - extension.length);
-  return SOURCE_EXTENSIONS[extension]?.map((written) => stem + written).find(has) ?? null;
+  return SOURCE_EXTENSIONS[extension]?.map((sourceExtension) => stem + sourceExtension).find(hasFile) ?? null;
 }
 
 export const isRelativeSpecifier = (specifier: string): boolean =>
@@ -90,19 +90,19 @@ export const isOutsideFolder = (path: string): boolean => path === ".." || path.
 const PROVIDED_MODULE_NAMES = ["svc", "svc/test"];
 
 /** Returns the file that the tsconfig.json assigns to an import, relative to the tsconfig's folder; null if there is none. */
-export function findImportedFileByAlias(has: HasFile, tsconfig: string | undefined, path: string): string | null {
+export function findImportedFileByAlias(hasFile: HasFile, tsconfig: string | undefined, path: string): string | null {
   const { baseUrl, paths } = parseTsconfig(tsconfig);
   if (PROVIDED_MODULE_NAMES.includes(path)) return null;
   for (const [pattern, targets] of paths) {
     const [before = "", after] = pattern.split("*");
     const matches = after === undefined ? path === pattern : path.startsWith(before) && path.endsWith(after);
     if (!matches) continue;
-    const star = after === undefined ? "" : path.slice(before.length, path.length - after.length);
+    const wildcardText = after === undefined ? "" : path.slice(before.length, path.length - after.length);
     for (const target of targets) {
-      const targetPath = target.replace("*", () => star);
-      const path = findImportedFile(has, join(baseUrl, targetPath));
+      const targetPath = target.replace("*", () => wildcardText);
+      const path = findImportedFile(hasFile, join(baseUrl, targetPath));
       if (path) return path;
     }
   }
-  return baseUrl === "" ? null : findImportedFile(has, join(baseUrl, path));
+  return baseUrl === "" ? null : findImportedFile(hasFile, join(baseUrl, path));
 }

@@ -96,10 +96,10 @@ function describeBuildError([first]: readonly Message[]): string {
   const message = text.includes("Top-level await")
     ? "top-level await is not supported: an action is a function, so move the await into execute"
     : text;
-  const place = location
+  const position = location
     ? `${toDisplayPath(location.file)}, line ${location.line}, column ${location.column + 1}: `
     : "";
-  return `${place}${message.replaceAll(`"${SOURCE_NAMESPACE}:`, '"').slice(0, REASON_MAX_CHARACTERS).toWellFormed()}`;
+  return `${position}${message.replaceAll(`"${SOURCE_NAMESPACE}:`, '"').slice(0, REASON_MAX_CHARACTERS).toWellFormed()}`;
 }
 
 /** Appended to a file that declares `execute` without exporting the function. As last line, the export does not change line numbers. */
@@ -117,8 +117,8 @@ const UNEXPORTED_MESSAGE_PARTS = [
 
 /** Returns the file that does not export `execute` although another file imports it; null if the message reports another fault. */
 function findFileWithoutExport({ text }: Message): string | null {
-  const form = UNEXPORTED_MESSAGE_PARTS.find(([start, end]) => text.startsWith(start) && text.endsWith(end));
-  return form ? text.slice(form[0].length, -form[1].length) : null;
+  const messageParts = UNEXPORTED_MESSAGE_PARTS.find(([start, end]) => text.startsWith(start) && text.endsWith(end));
+  return messageParts ? text.slice(messageParts[0].length, -messageParts[1].length) : null;
 }
 
 /** Returns the file that neither declares nor exports `execute`; null if the message reports another fault. */
@@ -172,11 +172,11 @@ async function buildWithExports(job: SourceBuildJob): Promise<SourceBuildResult>
       const errors = getBuildErrors(error);
       // The file already exports `execute`, so the next build does not append the export.
       if (errors.some(isExportedTwice) && filesWithAddedExport.delete(job.entry)) continue;
-      const isNew = (file: string | null): file is string =>
+      const canAddExport = (file: string | null): file is string =>
         file !== null && file !== job.entry && ENTRY_FILE_PATTERN.test(file) && !filesWithAddedExport.has(file);
-      const unexported = errors.map(findFileWithoutExport).filter(isNew);
-      if (unexported.length === 0) throw error;
-      for (const file of unexported) filesWithAddedExport.add(file);
+      const filesWithoutExport = errors.map(findFileWithoutExport).filter(canAddExport);
+      if (filesWithoutExport.length === 0) throw error;
+      for (const file of filesWithoutExport) filesWithAddedExport.add(file);
     }
   }
 }
@@ -199,9 +199,9 @@ export async function buildSourceScript(job: SourceBuildJob): Promise<BuiltSourc
   // The first line of the script contains no code of the files, so the directive changes no position in the source map.
   const code = containsCommonJs(result.metafile) ? script : `"use strict";${script}`;
   const { sources, mappings } = JSON.parse(result.outputFiles.find(({ path }) => path.endsWith(".map"))!.text);
-  const named = (sources as string[]).map((sourcePath) => sourcePath.replace(`${SOURCE_NAMESPACE}:`, ""));
+  const sourcePaths = (sources as string[]).map((sourcePath) => sourcePath.replace(`${SOURCE_NAMESPACE}:`, ""));
   const bytes = Buffer.byteLength(code);
   if (bytes > job.maxBytes)
     throw new PackageError(`the built code must have at most ${job.maxBytes} bytes (got ${bytes})`);
-  return { code, map: JSON.stringify({ version: 3, sources: named, names: [], mappings }) };
+  return { code, map: JSON.stringify({ version: 3, sources: sourcePaths, names: [], mappings }) };
 }

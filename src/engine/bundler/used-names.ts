@@ -18,12 +18,12 @@ export function findUsedGlobalNames(program: Program): string[] {
   const typeofOperands = new Set<unknown>();
   const reachedNames = new Set<string>();
   const members = new Map<unknown, string>();
-  let imports = false;
+  let hasImportCall = false;
   fullAncestor(program, (node) => {
     const syntaxNode = node as AnyNode;
     if (syntaxNode.type === "UnaryExpression" && syntaxNode.operator === "typeof")
       typeofOperands.add(syntaxNode.argument);
-    imports ||= syntaxNode.type === "ImportExpression";
+    hasImportCall ||= syntaxNode.type === "ImportExpression";
     if (syntaxNode.type === "MemberExpression" && !syntaxNode.computed && syntaxNode.property.type === "Identifier") {
       if (syntaxNode.object.type === "Identifier" && syntaxNode.object.name === NAVIGATOR)
         members.set(syntaxNode.object, `${NAVIGATOR}.${syntaxNode.property.name}`);
@@ -32,16 +32,16 @@ export function findUsedGlobalNames(program: Program): string[] {
     if (name !== null) reachedNames.add(name);
   });
   const names = scopes.globalScope!.through.filter(({ identifier }) => !typeofOperands.has(identifier));
-  const named = names.map(({ identifier }) => members.get(identifier) ?? identifier.name);
+  const usedNames = names.map(({ identifier }) => members.get(identifier) ?? identifier.name);
   const createsCode = createsCodeFromText(
     program,
     new Set(scopes.globalScope!.through.map(({ identifier }) => identifier)),
   );
   return [
     ...new Set([
-      ...named,
+      ...usedNames,
       ...reachedNames,
-      ...(imports ? [IMPORT_CALL_NAME] : []),
+      ...(hasImportCall ? [IMPORT_CALL_NAME] : []),
       ...(createsCode ? [EVAL_CALL_NAME] : []),
     ]),
   ].sort();
@@ -89,22 +89,22 @@ const ESBUILD_WRAPPERS = new Set(["__commonJS", "__esm", "__commonJSMin", "__esm
 function isUnconditional(ancestors: readonly AnyNode[]): boolean {
   for (let at = ancestors.length - 2; at >= 0; at -= 1) {
     const node = ancestors[at]!;
-    const below = ancestors[at + 1]!;
+    const child = ancestors[at + 1]!;
     switch (node.type) {
       case "TryStatement":
-        if (node.block === below) return false;
+        if (node.block === child) return false;
         break;
       case "IfStatement":
       case "ConditionalExpression":
-        if (node.test !== below) return false;
+        if (node.test !== child) return false;
         break;
       case "LogicalExpression":
-        if (node.right === below) return false;
+        if (node.right === child) return false;
         break;
       case "FunctionDeclaration":
       case "FunctionExpression":
       case "ArrowFunctionExpression":
-        if (!isWrapper(ancestors, at)) return false;
+        if (!isModuleWrapper(ancestors, at)) return false;
         break;
       default:
     }
@@ -113,11 +113,11 @@ function isUnconditional(ancestors: readonly AnyNode[]): boolean {
 }
 
 /** True if the function at `index` of `ancestors` is the body of a module or of the whole script. */
-function isWrapper(ancestors: readonly AnyNode[], index: number): boolean {
-  const outer = ancestors.slice(0, index).reverse();
-  const around = outer.findIndex(({ type }) => type.includes("Function"));
-  if (around < 0) return true;
-  const call = outer.slice(0, around).find(({ type }) => type === "CallExpression");
+function isModuleWrapper(ancestors: readonly AnyNode[], index: number): boolean {
+  const outerNodes = ancestors.slice(0, index).reverse();
+  const functionIndex = outerNodes.findIndex(({ type }) => type.includes("Function"));
+  if (functionIndex < 0) return true;
+  const call = outerNodes.slice(0, functionIndex).find(({ type }) => type === "CallExpression");
   return call?.type === "CallExpression" && call.callee.type === "Identifier" && ESBUILD_WRAPPERS.has(call.callee.name);
 }
 

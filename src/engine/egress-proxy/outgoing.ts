@@ -68,16 +68,16 @@ export function connectWithTimeout(destination: Destination, timeoutMs: number, 
 
 /**
  * Returns an HTTP agent that sends one request over `socket`.
- * @param onSilence called if the connection ends before the first byte of the response
+ * @param onMissingResponse called if the connection ends before the first byte of the response
  */
-export function createSocketAgent(socket: Socket, onSilence: () => void): Agent {
+export function createSocketAgent(socket: Socket, onMissingResponse: () => void): Agent {
   const agent = new Agent({ keepAlive: false });
   agent.createConnection = () => socket;
   let isReported = false;
   const reportSilence = () => {
     if (isReported || socket.bytesRead > 0 || socket.bytesWritten === 0) return;
     isReported = true;
-    onSilence();
+    onMissingResponse();
   };
   // Calls `reportSilence` before the HTTP client fails the request. At "close", the browser may already have the proxy's response.
   for (const event of ["end", "error", "close"]) socket.prependOnceListener(event, reportSilence);

@@ -35,13 +35,13 @@ function chooseAccount(rows: PasswdRow[], ownerUid: number | null): PasswdRow | 
 export function chooseClusterAccount(clusterDir: string): SystemAccount | null {
   if (process.getuid?.() !== 0) return null;
   const ownerUid = statSync(clusterDir, { throwIfNoEntry: false })?.uid ?? null;
-  const chosen = chooseAccount(readPasswd(), ownerUid);
-  if (!chosen) {
+  const account = chooseAccount(readPasswd(), ownerUid);
+  if (!account) {
     throw new EmbeddedPostgresError(
       `PostgreSQL refuses to run as root and /etc/passwd contains neither the user ${PREFERRED_ACCOUNTS.join(" nor the user ")}: run the service as another user than root, or set DATABASE_URL.`,
     );
   }
-  return { uid: chosen.uid, gid: chosen.gid };
+  return { uid: account.uid, gid: account.gid };
 }
 
 /** Changes the owner of a folder and its content if necessary, because a restored backup may have any owner. */

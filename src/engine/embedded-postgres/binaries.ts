@@ -83,12 +83,12 @@ function assertOwnedByRoot(folder: string): void {
 /** Copies the programs once for each version to a folder that every account can read. Returns the folder's path. */
 function createPublicCopy(folder: string): string {
   const { version } = JSON.parse(readFileSync(join(folder, "package.json"), "utf8")) as { version: string };
-  const copy = join(PUBLIC_CACHE_FOLDER, version);
+  const copyFolder = join(PUBLIC_CACHE_FOLDER, version);
   mkdirSync(PUBLIC_CACHE_FOLDER, { recursive: true });
   assertOwnedByRoot(PUBLIC_CACHE_FOLDER);
   chmodSync(PUBLIC_CACHE_FOLDER, 0o755);
-  if (!fileExists(copy)) {
-    const temporaryPath = `${copy}.${process.pid}`;
+  if (!fileExists(copyFolder)) {
+    const temporaryPath = `${copyFolder}.${process.pid}`;
     cpSync(join(folder, "native"), join(temporaryPath, "native"), {
       recursive: true,
       verbatimSymlinks: true,
@@ -96,14 +96,14 @@ function createPublicCopy(folder: string): string {
     });
     makeReadableForAll(temporaryPath);
     try {
-      renameSync(temporaryPath, copy);
+      renameSync(temporaryPath, copyFolder);
     } catch (error) {
       rmSync(temporaryPath, { recursive: true, force: true });
-      if (!fileExists(copy)) throw error;
+      if (!fileExists(copyFolder)) throw error;
     }
   }
-  assertOwnedByRoot(copy);
-  return copy;
+  assertOwnedByRoot(copyFolder);
+  return copyFolder;
 }
 
 /**
@@ -114,8 +114,8 @@ function createPublicCopy(folder: string): string {
 export function preparePostgresBinaries(account: SystemAccount | null): Binaries {
   const folder = findPackageFolder();
   createLibrarySymlinks(folder);
-  const ownPrograms = getProgramPaths(folder);
-  return account === null || canRunProgram(ownPrograms.postgres, account)
-    ? ownPrograms
+  const installedPrograms = getProgramPaths(folder);
+  return account === null || canRunProgram(installedPrograms.postgres, account)
+    ? installedPrograms
     : getProgramPaths(createPublicCopy(folder));
 }

@@ -64,8 +64,8 @@ function removeStaleLock(path: string, staleText: string | null): void {
   } catch {
     return;
   }
-  const ownerText = readText(staleLockPath);
-  if (ownerText !== staleText && ownerText !== null) tryCreateLock(path, ownerText);
+  const currentText = readText(staleLockPath);
+  if (currentText !== staleText && currentText !== null) tryCreateLock(path, currentText);
   rmSync(staleLockPath, { force: true });
 }
 
@@ -79,13 +79,13 @@ export function findDataFolderLockHolder(path: string): number | null {
  * @throws EmbeddedPostgresError if a running process owns the folder; the message contains its PID
  */
 export function acquireDataFolderLock(path: string, folder: string): DataFolderLock {
-  const ownOwnerText = JSON.stringify({
+  const ownerText = JSON.stringify({
     pid: process.pid,
     startTicks: readProcessStartTicks(process.pid),
   } satisfies LockOwner);
   for (let attempt = 0; attempt < LOCK_ATTEMPTS; attempt += 1) {
-    if (tryCreateLock(path, ownOwnerText)) {
-      return { release: () => readText(path) === ownOwnerText && rmSync(path, { force: true }) };
+    if (tryCreateLock(path, ownerText)) {
+      return { release: () => readText(path) === ownerText && rmSync(path, { force: true }) };
     }
     const lockText = readText(path);
     const owner = findRunningOwner(lockText);

@@ -32,7 +32,7 @@ export interface Postmaster {
   port: number;
   /** Path of the server's Unix socket. */
   socketPath: string;
-  failed: Promise<void>;
+  unexpectedExit: Promise<void>;
   stop(): Promise<void>;
 }
 
@@ -51,14 +51,14 @@ export function readPostmasterPidFile(clusterDir: string): { pid: number; port: 
  * @throws EmbeddedPostgresError if the server still runs after SIGQUIT
  */
 async function stopServer(pid: number): Promise<void> {
-  for (const [signal, limit] of [
+  for (const [signal, timeoutMs] of [
     ["SIGTERM", SMART_STOP_TIMEOUT_MS],
     ["SIGINT", FAST_STOP_TIMEOUT_MS],
     ["SIGQUIT", IMMEDIATE_STOP_TIMEOUT_MS],
   ] as const) {
     if (!isProcessAlive(pid)) return;
     process.kill(pid, signal);
-    if (await waitForProcessEnd(pid, limit)) return;
+    if (await waitForProcessEnd(pid, timeoutMs)) return;
   }
   throw new EmbeddedPostgresError(
     `PostgreSQL did not stop, even after the signal SIGQUIT (process ${pid}); check its disk, and start the service again after this process has ended`,
@@ -98,7 +98,7 @@ function removeSockets(clusterDir: string): void {
 }
 
 function createServerArguments(clusterDir: string, port: number, settings: Record<string, string>): string[] {
-  const all = {
+  const allSettings = {
     ...POSTGRES_LOG_SETTINGS,
     listen_addresses: "127.0.0.1",
     port: String(port),
@@ -109,7 +109,7 @@ function createServerArguments(clusterDir: string, port: number, settings: Recor
   return [
     "-D",
     getDataFolderArgument(clusterDir),
-    ...Object.entries(all).flatMap(([name, value]) => ["-c", `${name}=${value}`]),
+    ...Object.entries(allSettings).flatMap(([name, value]) => ["-c", `${name}=${value}`]),
   ];
 }
 
@@ -123,13 +123,16 @@ async function launchPostmaster(context: PostgresClusterContext, args: string[],
   // In its own session, the server does not get Ctrl-C, because the service must stop the database last.
   const options = { ...createPostgresSpawnOptions(context.account, context.clusterDir), detached: true };
   const child = spawn(context.binaries.postgres, args, { ...options, stdio: ["ignore", "ignore", "pipe"] });
-  const ready = Promise.withResolvers<string | null>();
-  const serverLog = createPostgresServerLog(log, () => ready.resolve(null));
+  const startResult = Promise.withResolvers<string | null>();
+  const serverLog = createPostgresServerLog(log, () => startResult.resolve(null));
   createInterface({ input: child.stderr! }).on("line", serverLog.writeLine);
-  child.once("error", (error) => ready.resolve(error.message));
-  child.once("close", (code) => ready.resolve(serverLog.getLastFault() ?? `exit code ${code}`));
-  const timer = setTimeout(() => ready.resolve(`not ready within ${READY_TIMEOUT_MS / 1000} s`), READY_TIMEOUT_MS);
-  const fault = await ready.promise;
+  child.once("error", (error) => startResult.resolve(error.message));
+  child.once("close", (code) => startResult.resolve(serverLog.getLastFault() ?? `exit code ${code}`));
+  const timer = setTimeout(
+    () => startResult.resolve(`not ready within ${READY_TIMEOUT_MS / 1000} s`),
+    READY_TIMEOUT_MS,
+  );
+  const fault = await startResult.promise;
   clearTimeout(timer);
   return { child, fault };
 }
@@ -152,7 +155,7 @@ function supervisePostmaster(child: ChildProcess, port: number, clusterDir: stri
   return {
     port,
     socketPath: join(clusterDir, `${SOCKET_FILE_PREFIX}${port}`),
-    failed: new Promise((resolve) => child.once("exit", () => !stopping && resolve())),
+    unexpectedExit: new Promise((resolve) => child.once("exit", () => !stopping && resolve())),
     stop: () => {
       stopping ??= stop();
       return stopping;

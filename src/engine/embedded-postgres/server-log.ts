@@ -40,10 +40,10 @@ export function createPostgresServerLog(log: Logger, onReady: () => void): Postg
       log.warn({ postgres: text }, "PostgreSQL");
       return;
     }
-    const fatal = severity === "FATAL" || severity === "PANIC";
-    const isServerFault = fatal || SERVER_FAULT_SQLSTATE_PATTERN.test(sqlState);
+    const isFatal = severity === "FATAL" || severity === "PANIC";
+    const isServerFault = isFatal || SERVER_FAULT_SQLSTATE_PATTERN.test(sqlState);
     const message = isServerFault ? logText : "withheld, it may quote data";
-    if (fatal) fault = message;
+    if (isFatal) fault = message;
     // Logs rejected statements only at the level debug, because the client that sent the statement reports the error.
     const level =
       isServerFault && severity !== "LOG" && severity !== "INFO" && !severity.startsWith("DEBUG") ? "warn" : "debug";

@@ -7,16 +7,16 @@ import {
 import { OutgoingError } from "./failure.js";
 
 export class RunRequestBudget {
-  private requests = 0;
-  private bytes = 0;
-  private inProgress = 0;
+  private requestCount = 0;
+  private byteCount = 0;
+  private activeRequests = 0;
   private readonly waiting = new Set<() => void>();
 
   /** Waits for a request slot, in order. Returns a function that frees the slot. @throws the abort reason of the signal */
   async enter(signal: AbortSignal): Promise<() => void> {
     signal.throwIfAborted();
-    if (this.inProgress >= CONCURRENT_OUTGOING_REQUESTS_PER_RUN) await this.wait(signal);
-    else this.inProgress += 1;
+    if (this.activeRequests >= CONCURRENT_OUTGOING_REQUESTS_PER_RUN) await this.waitForSlot(signal);
+    else this.activeRequests += 1;
     let isFreed = false;
     return () => {
       if (isFreed) return;
@@ -24,11 +24,11 @@ export class RunRequestBudget {
       const [next] = this.waiting;
       // Passes the slot directly to the next waiting request, so that no new request can take the slot first.
       if (next) next();
-      else this.inProgress -= 1;
+      else this.activeRequests -= 1;
     };
   }
 
-  private wait(signal: AbortSignal): Promise<void> {
+  private waitForSlot(signal: AbortSignal): Promise<void> {
     return new Promise((resolve, reject) => {
       const start = () => {
         this.waiting.delete(start);
@@ -46,17 +46,17 @@ export class RunRequestBudget {
 
   /** Counts one request, redirect or retry. @throws OutgoingError LIMIT if the run has sent too many */
   countRequest(origin: string): void {
-    if (this.requests >= OUTGOING_REQUESTS_PER_RUN_MAX) {
+    if (this.requestCount >= OUTGOING_REQUESTS_PER_RUN_MAX) {
       const message = `the request to ${origin} was not sent: a run may send ${OUTGOING_REQUESTS_PER_RUN_MAX} requests, redirects included`;
       throw new OutgoingError("LIMIT", message, origin);
     }
-    this.requests += 1;
+    this.requestCount += 1;
   }
 
   /** Counts decoded bytes of a response. @throws OutgoingError LIMIT if the run has received too many */
   countBytes(bytes: number, origin: string): void {
-    this.bytes += bytes;
-    if (this.bytes <= OUTGOING_RESPONSES_PER_RUN_MAX_BYTES) return;
+    this.byteCount += bytes;
+    if (this.byteCount <= OUTGOING_RESPONSES_PER_RUN_MAX_BYTES) return;
     const message = `the response of ${origin} was dropped: a run may receive ${OUTGOING_RESPONSES_PER_RUN_MAX_BYTES / 2 ** 20} MB in total`;
     throw new OutgoingError("LIMIT", message, origin);
   }

@@ -22,19 +22,19 @@ function startTls(socket: Socket, hostname: string): Promise<Socket> {
   const host = removeBrackets(hostname);
   const { promise, resolve, reject } = Promise.withResolvers<Socket>();
   const servername = isIP(host) === 0 ? { servername: host } : {};
-  const tls = connectTls({ socket, host, ...servername, ALPNProtocols: ["h2", "http/1.1"] });
+  const tlsSocket = connectTls({ socket, host, ...servername, ALPNProtocols: ["h2", "http/1.1"] });
   const fail = (error: NodeJS.ErrnoException) => {
     clearTimeout(timer);
-    tls.destroy();
+    tlsSocket.destroy();
     reject(error);
   };
   const timer = setTimeout(() => fail(Object.assign(new Error(), { code: "ETIMEDOUT" })), HANDSHAKE_TIMEOUT_MS);
   const onClose = () => fail(Object.assign(new Error(), { code: "ECONNRESET" }));
-  tls.once("error", fail).once("close", onClose);
-  tls.once("secureConnect", () => {
+  tlsSocket.once("error", fail).once("close", onClose);
+  tlsSocket.once("secureConnect", () => {
     clearTimeout(timer);
-    tls.off("error", fail).off("close", onClose);
-    resolve(tls);
+    tlsSocket.off("error", fail).off("close", onClose);
+    resolve(tlsSocket);
   });
   return promise;
 }
@@ -42,9 +42,9 @@ function startTls(socket: Socket, hostname: string): Promise<Socket> {
 function createConnector(open: OpenConnection): buildConnector.connector {
   return ({ hostname, protocol, port }, callback) => {
     const isSecure = protocol === "https:";
-    const connected = open(removeBrackets(hostname), Number(port) || (isSecure ? 443 : 80));
-    const settled = connected.then((socket) => (isSecure ? startTls(socket, hostname) : socket));
-    settled.then(
+    const tcpSocket = open(removeBrackets(hostname), Number(port) || (isSecure ? 443 : 80));
+    const readySocket = tcpSocket.then((socket) => (isSecure ? startTls(socket, hostname) : socket));
+    readySocket.then(
       (socket) => callback(null, socket.setNoDelay(true) as never),
       (error: Error) => callback(error, null),
     );
@@ -84,8 +84,8 @@ export class ConnectionPools {
   }
 
   async close(): Promise<void> {
-    const all = [...this.agents.values()];
+    const agents = [...this.agents.values()];
     this.agents.clear();
-    await Promise.all(all.map((agent) => agent.destroy()));
+    await Promise.all(agents.map((agent) => agent.destroy()));
   }
 }

@@ -43,22 +43,22 @@ const createZstdDecoder = () => createZstdDecompress({ params: { [constants.ZSTD
  */
 async function* decodeZstdFrames(body: AsyncIterable<Buffer>, origin: string): AsyncGenerator<Buffer> {
   const parts = body[Symbol.asyncIterator]();
-  let unread = await readFirstPart(parts);
-  for (let decoders = 1; unread !== null; decoders += 1) {
-    if (decoders > ZSTD_FRAMES_MAX) {
+  let unreadBytes = await readFirstPart(parts);
+  for (let frameCount = 1; unreadBytes !== null; frameCount += 1) {
+    if (frameCount > ZSTD_FRAMES_MAX) {
       const message = `the response of ${origin} could not be decoded (more than ${ZSTD_FRAMES_MAX} frames of zstd)`;
       throw new OutgoingError("TRANSPORT", message, origin);
     }
     const decoder = createZstdDecoder();
     const writeParts = async () => {
-      for (; unread !== null; unread = await readFirstPart(parts)) {
+      for (; unreadBytes !== null; unreadBytes = await readFirstPart(parts)) {
         const bytesBefore = decoder.bytesWritten;
         await new Promise<void>((resolve, reject) => {
-          decoder.write(unread, (error) => (error ? reject(error) : resolve()));
+          decoder.write(unreadBytes, (error) => (error ? reject(error) : resolve()));
         });
-        unread = unread.subarray(decoder.bytesWritten - bytesBefore);
+        unreadBytes = unreadBytes.subarray(decoder.bytesWritten - bytesBefore);
         // Unread bytes mean that the frame, and so the output of this decoder, has ended. The next frame gets a new decoder.
-        if (unread.length > 0) return;
+        if (unreadBytes.length > 0) return;
       }
       decoder.end();
     };
@@ -96,8 +96,8 @@ function createDecoders(encoding: string, firstByte: number, origin: string): De
     .filter((name) => name !== "" && name !== "identity");
   const unknownEncoding = names.find((name) => !Object.hasOwn(DECODER_BY_ENCODING, name));
   if (unknownEncoding !== undefined || names.length > ENCODINGS_MAX) {
-    const supported = `at most ${ENCODINGS_MAX} of ${ACCEPT_ENCODING}`;
-    const message = `the Content-Encoding of the response of ${origin} is not supported; the service decodes ${supported}`;
+    const supportedEncodings = `at most ${ENCODINGS_MAX} of ${ACCEPT_ENCODING}`;
+    const message = `the Content-Encoding of the response of ${origin} is not supported; the service decodes ${supportedEncodings}`;
     throw new OutgoingError("UNSUPPORTED", message, origin);
   }
   // `firstByte` shows only the format of the outermost encoding. An inner `deflate` must be a zlib stream.
@@ -145,8 +145,8 @@ export async function readDecodedBody(body: Readable, options: DecodingOptions, 
   const createTooLargeError = () =>
     new OutgoingError("LIMIT", `the response of ${origin} is larger than ${maxBytes / 2 ** 20} MB`, origin);
   const parts: Buffer[] = [];
-  const collect = async (decoded: AsyncIterable<Buffer>) => {
-    for await (const part of decoded) {
+  const collectParts = async (decodedParts: AsyncIterable<Buffer>) => {
+    for await (const part of decodedParts) {
       await onDecoded(part);
       parts.push(part);
     }
@@ -164,7 +164,9 @@ export async function readDecodedBody(body: Readable, options: DecodingOptions, 
       yield first!;
       for (let next = await source.next(); !next.done; next = await source.next()) yield next.value;
     }
-    await pipeline([readWholeBody, limitBytes(maxBytes, createTooLargeError), ...steps, collect] as never, { signal });
+    await pipeline([readWholeBody, limitBytes(maxBytes, createTooLargeError), ...steps, collectParts] as never, {
+      signal,
+    });
     return Buffer.concat(parts);
   } catch (error) {
     body.on("error", () => undefined).destroy();

@@ -40,9 +40,9 @@ function findPrivateItems(file: Buffer, { start, end }: Box): Map<number, string
   const first = start + 4 + (version === 0 ? 2 : 4);
   for (const box of readBoxes(file, first, end)) {
     if (box.type !== "infe") continue;
-    const isLong = file[box.start] === 3;
-    const id = isLong ? file.readUInt32BE(box.start + 4) : file.readUInt16BE(box.start + 4);
-    const at = box.start + (isLong ? 10 : 8);
+    const hasLongId = file[box.start] === 3;
+    const id = hasLongId ? file.readUInt32BE(box.start + 4) : file.readUInt16BE(box.start + 4);
+    const at = box.start + (hasLongId ? 10 : 8);
     const type = file.toString("latin1", at, at + 4);
     if (type === "Exif" || type === "mime" || type === "uri ") items.set(id, type);
   }
@@ -66,32 +66,35 @@ function* readExtents(file: Buffer, { start }: Box): Generator<Extent> {
   const count = readNumberAt(file, at, idBytes);
   at += idBytes;
   for (let index = 0; index < count; index += 1) {
-    const item = readNumberAt(file, at, idBytes);
+    const itemId = readNumberAt(file, at, idBytes);
     at += idBytes;
     const method = version === 0 ? 0 : file.readUInt16BE(at) & 15;
     at += (version === 0 ? 0 : 2) + 2;
     const base = readNumberAt(file, at, baseBytes);
     at += baseBytes;
-    const extents = file.readUInt16BE(at);
+    const extentCount = file.readUInt16BE(at);
     at += 2;
-    for (let extent = 0; extent < extents; extent += 1) {
+    for (let extentIndex = 0; extentIndex < extentCount; extentIndex += 1) {
       at += indexBytes;
       const offset = base + readNumberAt(file, at, offsetBytes);
       at += offsetBytes;
       const length = readNumberAt(file, at, lengthBytes);
       at += lengthBytes;
-      yield { itemId: item, method, offset, length };
+      yield { itemId, method, offset, length };
     }
   }
 }
 
-function clearMetaBox(file: Buffer, meta: Box): void {
-  const boxes = [...readBoxes(file, meta.start + 4, meta.end)];
-  const [itemInfos, locations] = [boxes.find(({ type }) => type === "iinf"), boxes.find(({ type }) => type === "iloc")];
-  if (!itemInfos || !locations) return;
+function clearMetaBox(file: Buffer, metaBox: Box): void {
+  const boxes = [...readBoxes(file, metaBox.start + 4, metaBox.end)];
+  const [itemInfoBox, itemLocationBox] = [
+    boxes.find(({ type }) => type === "iinf"),
+    boxes.find(({ type }) => type === "iloc"),
+  ];
+  if (!itemInfoBox || !itemLocationBox) return;
   const dataStart = boxes.find(({ type }) => type === "idat")?.start ?? 0;
-  const items = findPrivateItems(file, itemInfos);
-  for (const { itemId, method, offset, length } of readExtents(file, locations)) {
+  const items = findPrivateItems(file, itemInfoBox);
+  for (const { itemId, method, offset, length } of readExtents(file, itemLocationBox)) {
     const type = items.get(itemId);
     if (type === undefined) continue;
     const from = offset + (method === 1 ? dataStart : 0);

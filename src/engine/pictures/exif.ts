@@ -7,14 +7,14 @@ const SHORT_TYPE = 3;
 export function readExifOrientation(tiff: Buffer): number {
   const order = tiff.toString("latin1", 0, 2);
   if ((order !== "II" && order !== "MM") || tiff.length < 14) return 1;
-  const isLittle = order === "II";
-  const short = (offset: number) => (isLittle ? tiff.readUInt16LE(offset) : tiff.readUInt16BE(offset));
-  const first = isLittle ? tiff.readUInt32LE(4) : tiff.readUInt32BE(4);
-  if (first + 2 > tiff.length) return 1;
-  const count = short(first);
-  for (let at = first + 2; at < first + 2 + count * 12 && at + 12 <= tiff.length; at += 12) {
-    if (short(at) !== ORIENTATION_TAG) continue;
-    const value = short(at + 8);
+  const isLittleEndian = order === "II";
+  const readShort = (offset: number) => (isLittleEndian ? tiff.readUInt16LE(offset) : tiff.readUInt16BE(offset));
+  const directoryOffset = isLittleEndian ? tiff.readUInt32LE(4) : tiff.readUInt32BE(4);
+  if (directoryOffset + 2 > tiff.length) return 1;
+  const count = readShort(directoryOffset);
+  for (let at = directoryOffset + 2; at < directoryOffset + 2 + count * 12 && at + 12 <= tiff.length; at += 12) {
+    if (readShort(at) !== ORIENTATION_TAG) continue;
+    const value = readShort(at + 8);
     return value >= 1 && value <= 8 ? value : 1;
   }
   return 1;

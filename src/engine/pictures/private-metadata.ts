@@ -21,8 +21,8 @@ function isDisplayMarker(marker: number, content: Buffer): boolean {
   if (marker === 0xe0) return content.toString("latin1", 0, 4) === "JFIF";
   if (marker === 0xe2) return content.toString("latin1", 0, 11) === "ICC_PROFILE";
   if (marker === 0xee) return content.toString("latin1", 0, 5) === "Adobe";
-  const isApplication = marker >= 0xe0 && marker <= 0xef;
-  return !isApplication && marker !== 0xfe;
+  const isApplicationMarker = marker >= 0xe0 && marker <= 0xef;
+  return !isApplicationMarker && marker !== 0xfe;
 }
 
 function findScanEnd(file: Buffer, from: number): number {
@@ -43,7 +43,7 @@ const createOrientationSegment = (orientation: number): Buffer => {
 
 /** Removes private segments, and data after the end of the picture: cameras append videos and other pictures there. */
 function cleanJpeg(file: Buffer): Buffer[] {
-  const retained: Buffer[] = [file.subarray(0, 2)];
+  const retainedParts: Buffer[] = [file.subarray(0, 2)];
   let orientation = 1;
   let at = 2;
   while (at + 4 <= file.length) {
@@ -61,11 +61,11 @@ function cleanJpeg(file: Buffer): Buffer[] {
     if (marker === 0xe1 && content.subarray(0, 6).equals(EXIF_MARK))
       orientation = readExifOrientation(content.subarray(6));
     const scanEnd = marker === 0xda ? findScanEnd(file, segmentEnd) : segmentEnd;
-    if (isDisplayMarker(marker, content)) retained.push(file.subarray(at, scanEnd));
+    if (isDisplayMarker(marker, content)) retainedParts.push(file.subarray(at, scanEnd));
     at = scanEnd;
   }
-  if (orientation !== 1) retained.splice(1, 0, createOrientationSegment(orientation));
-  return [...retained, Buffer.from([0xff, 0xd9])];
+  if (orientation !== 1) retainedParts.splice(1, 0, createOrientationSegment(orientation));
+  return [...retainedParts, Buffer.from([0xff, 0xd9])];
 }
 
 function createPngChunk(type: string, content: Buffer): Buffer {
@@ -83,20 +83,20 @@ const DISPLAY_PNG_CHUNKS = new Set(
 );
 
 function cleanPng(file: Buffer): Buffer[] {
-  const retained: Buffer[] = [file.subarray(0, 8)];
+  const retainedChunks: Buffer[] = [file.subarray(0, 8)];
   for (let at = 8; at + 12 <= file.length; ) {
     const type = file.toString("latin1", at + 4, at + 8);
     const chunkEnd = at + 12 + file.readUInt32BE(at);
     if (chunkEnd > file.length) throw new DamagedPictureError("a PNG chunk extends beyond the end of the file");
-    if (DISPLAY_PNG_CHUNKS.has(type)) retained.push(file.subarray(at, chunkEnd));
+    if (DISPLAY_PNG_CHUNKS.has(type)) retainedChunks.push(file.subarray(at, chunkEnd));
     if (type === "eXIf") {
       const orientation = readExifOrientation(file.subarray(at + 8, chunkEnd - 4));
-      if (orientation !== 1) retained.splice(2, 0, createPngChunk("eXIf", createOrientationExif(orientation)));
+      if (orientation !== 1) retainedChunks.splice(2, 0, createPngChunk("eXIf", createOrientationExif(orientation)));
     }
     if (type === "IEND") break;
     at = chunkEnd;
   }
-  return retained;
+  return retainedChunks;
 }
 
 const DISPLAY_WEBP_CHUNKS = new Set(["VP8 ", "VP8L", "VP8X", "ALPH", "ANIM", "ANMF", "ICCP"]);
@@ -122,7 +122,7 @@ function cleanWebp(file: Buffer): Buffer[] {
   const exif = chunks.find(({ type }) => type === "EXIF")?.content;
   const tiff = exif?.subarray(0, 6).equals(EXIF_MARK) ? exif.subarray(6) : exif;
   const orientation = tiff ? readExifOrientation(tiff) : 1;
-  const retained = chunks
+  const retainedChunks = chunks
     .filter(({ type }) => DISPLAY_WEBP_CHUNKS.has(type))
     .map(({ type, whole }) => {
       if (type !== "VP8X" || whole.length < 18) return whole;
@@ -132,11 +132,11 @@ function cleanWebp(file: Buffer): Buffer[] {
     });
   if (orientation !== 1) {
     const chunk = Buffer.concat([Buffer.from("EXIF\x1a\0\0\0", "latin1"), createOrientationExif(orientation)]);
-    retained.push(chunk);
+    retainedChunks.push(chunk);
   }
   const header = Buffer.from(file.subarray(0, 12));
-  header.writeUInt32LE(4 + retained.reduce((sum, { length }) => sum + length, 0), 4);
-  return [header, ...retained];
+  header.writeUInt32LE(4 + retainedChunks.reduce((sum, { length }) => sum + length, 0), 4);
+  return [header, ...retainedChunks];
 }
 
 /**
@@ -151,7 +151,7 @@ function cleanGif(file: Buffer): Buffer[] {
   };
   if (file.length < 13) throw new DamagedPictureError("a GIF is shorter than its header");
   let at = 13 + countColorTableBytes(file[10]!);
-  const retained: Buffer[] = [file.subarray(0, at)];
+  const retainedBlocks: Buffer[] = [file.subarray(0, at)];
   while (at + 1 < file.length && file[at] !== 0x3b) {
     const isExtension = file[at] === 0x21;
     if (!isExtension && (file[at] !== 0x2c || at + 10 > file.length)) {
@@ -160,12 +160,12 @@ function cleanGif(file: Buffer): Buffer[] {
     const label = file[at + 1]!;
     const blockEnd = isExtension ? findBlocksEnd(at + 2) : findBlocksEnd(at + 11 + countColorTableBytes(file[at + 9]!));
     if (blockEnd > file.length) throw new DamagedPictureError("a GIF block extends beyond the end of the file");
-    const application = isExtension && label === 0xff ? file.toString("latin1", at + 3, at + 14) : "";
-    const isLoop = application === "NETSCAPE2.0" || application === "ANIMEXTS1.0";
-    if (!isExtension || label === 0xf9 || isLoop) retained.push(file.subarray(at, blockEnd));
+    const applicationName = isExtension && label === 0xff ? file.toString("latin1", at + 3, at + 14) : "";
+    const isLoopExtension = applicationName === "NETSCAPE2.0" || applicationName === "ANIMEXTS1.0";
+    if (!isExtension || label === 0xf9 || isLoopExtension) retainedBlocks.push(file.subarray(at, blockEnd));
     at = blockEnd;
   }
-  return [...retained, Buffer.from([0x3b])];
+  return [...retainedBlocks, Buffer.from([0x3b])];
 }
 
 const CLEANER_BY_TYPE: Readonly<Record<string, (file: Buffer) => Buffer[]>> = {

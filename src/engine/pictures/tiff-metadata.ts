@@ -23,7 +23,7 @@ const BYTES_BY_FIELD_TYPE = [0, 1, 1, 2, 4, 8, 1, 1, 2, 4, 8, 4, 8, 4];
 const DIRECTORIES_MAX = 1_000;
 
 class TiffEditor {
-  private readonly visited = new Set<number>();
+  private readonly visitedOffsets = new Set<number>();
   private readonly isLittleEndian: boolean;
 
   constructor(readonly file: Buffer) {
@@ -47,10 +47,15 @@ class TiffEditor {
    * Marks the directory at `offset` as visited. Returns false if the offset is invalid, if the directory was visited before, or after
    * DIRECTORIES_MAX visits. So the editor does not run forever if directories refer to each other.
    */
-  private isFirstVisit(offset: number): boolean {
-    if (offset < 8 || offset + 6 > this.file.length || this.visited.has(offset) || this.visited.size >= DIRECTORIES_MAX)
+  private markVisited(offset: number): boolean {
+    if (
+      offset < 8 ||
+      offset + 6 > this.file.length ||
+      this.visitedOffsets.has(offset) ||
+      this.visitedOffsets.size >= DIRECTORIES_MAX
+    )
       return false;
-    this.visited.add(offset);
+    this.visitedOffsets.add(offset);
     return true;
   }
 
@@ -79,7 +84,7 @@ class TiffEditor {
   }
 
   private clearDirectory(offset: number): void {
-    if (!this.isFirstVisit(offset)) return;
+    if (!this.markVisited(offset)) return;
     const entryOffsets = this.listEntryOffsets(offset);
     for (const entryOffset of entryOffsets) this.clearEntry(entryOffset);
     this.file.fill(0, offset, Math.min(this.file.length, offset + 2 + entryOffsets.length * 12));
@@ -87,22 +92,22 @@ class TiffEditor {
 
   /** Removes the tags with personal data from the directory at `first`, the directories that follow it, and those of their other sizes. */
   clearDirectories(first: number): void {
-    for (let at = first; this.isFirstVisit(at); ) {
+    for (let at = first; this.markVisited(at); ) {
       const entryOffsets = this.listEntryOffsets(at);
       const next = this.readLong(at + 2 + entryOffsets.length * 12);
       const isPersonal = (entryOffset: number) => PERSONAL_TAGS.has(this.readShort(entryOffset));
       for (const entryOffset of entryOffsets.filter(isPersonal)) this.clearEntry(entryOffset);
       for (const entryOffset of entryOffsets.filter((start) => this.readShort(start) === SUB_PICTURES_TAG))
         for (const offset of this.readDirectoryOffsets(entryOffset)) this.clearDirectories(offset);
-      const retained = entryOffsets
+      const retainedEntries = entryOffsets
         .filter((entryOffset) => !isPersonal(entryOffset))
         .map((entryOffset) => Buffer.from(this.file.subarray(entryOffset, entryOffset + 12)));
-      const following = Buffer.from(
+      const nextDirectoryOffset = Buffer.from(
         this.file.subarray(at + 2 + entryOffsets.length * 12, at + 6 + entryOffsets.length * 12),
       );
       this.file.fill(0, at, at + 6 + entryOffsets.length * 12);
-      this.writeShort(retained.length, at);
-      Buffer.concat([...retained, following]).copy(this.file, at + 2);
+      this.writeShort(retainedEntries.length, at);
+      Buffer.concat([...retainedEntries, nextDirectoryOffset]).copy(this.file, at + 2);
       at = next;
     }
   }

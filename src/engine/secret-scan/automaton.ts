@@ -2,7 +2,7 @@
  * Finds occurrences of many byte strings (patterns) in one linear pass (Aho and Corasick, 1975). Nodes of the trie are numbered in
  * depth-first order of the sorted patterns. So the first child of node `n` is `n + 1`.
  */
-import { PATTERN_MIN_BYTES, PatternStartFinder } from "./beginnings.js";
+import { PATTERN_MIN_BYTES, PatternStartFinder } from "./pattern-starts.js";
 import { ENTIRE_TEXT_SPANS, type Spans } from "./spans.js";
 
 /** Bytes from index `start` up to, but not including, `end`. `pattern` is the index of the pattern. */
@@ -38,9 +38,9 @@ function sortPatterns(patterns: readonly Uint8Array[]): SortedPattern[] {
   for (let at = 1; at < sorted.length; at += 1) {
     const { pattern } = sorted[at]!;
     const before = sorted[at - 1]!.pattern;
-    let shared = 0;
-    while (shared < before.length && before[shared] === pattern[shared]) shared += 1;
-    sorted[at]!.sharedBytes = shared;
+    let sharedBytes = 0;
+    while (sharedBytes < before.length && before[sharedBytes] === pattern[sharedBytes]) sharedBytes += 1;
+    sorted[at]!.sharedBytes = sharedBytes;
   }
   return sorted;
 }
@@ -52,14 +52,14 @@ export class Automaton {
   private readonly depth: Int32Array;
   /** For each node, the node of the longest pattern that ends at this node; 0 if no pattern ends there. */
   private readonly patternNode: Int32Array;
-  private readonly patternAt = new Map<number, number>();
+  private readonly patternIndexByNode = new Map<number, number>();
   /** Keys of an open-addressing hash table with the children of nodes, except first children. A key is `node * 256 + label`. */
   private readonly otherChildKeys: Int32Array;
   /** Values of this hash table: the child nodes. */
   private readonly otherChildNodes: Int32Array;
-  private readonly branches: Uint8Array;
-  private readonly root = new Int32Array(256);
-  private readonly beginnings: PatternStartFinder;
+  private readonly hasOtherChildren: Uint8Array;
+  private readonly rootChildren = new Int32Array(256);
+  private readonly startFinder: PatternStartFinder;
   readonly longestPatternBytes: number;
   /** Number of steps of all passes. Tests read it to check that passes take linear time. */
   stepCount = 0;
@@ -67,51 +67,53 @@ export class Automaton {
   /** @param patterns each has at least PATTERN_MIN_BYTES; if several are equal, only the first one is reported */
   constructor(patterns: readonly Uint8Array[]) {
     const sorted = sortPatterns(patterns);
-    const total = sorted.reduce((sum, { pattern, sharedBytes: shared }) => sum + pattern.length - shared, 1);
-    this.firstChildLabel = new Int16Array(total).fill(-1);
-    this.failureLinks = new Int32Array(total);
-    this.depth = new Int32Array(total);
-    this.patternNode = new Int32Array(total);
-    this.branches = new Uint8Array(total);
+    const nodeCount = sorted.reduce((sum, { pattern, sharedBytes }) => sum + pattern.length - sharedBytes, 1);
+    this.firstChildLabel = new Int16Array(nodeCount).fill(-1);
+    this.failureLinks = new Int32Array(nodeCount);
+    this.depth = new Int32Array(nodeCount);
+    this.patternNode = new Int32Array(nodeCount);
+    this.hasOtherChildren = new Uint8Array(nodeCount);
     const slots = 2 ** Math.ceil(Math.log2(patterns.length * 2 + 2));
     this.otherChildKeys = new Int32Array(slots).fill(-1);
     this.otherChildNodes = new Int32Array(slots);
-    const parents = new Int32Array(total);
-    const labels = new Uint8Array(total);
+    const parents = new Int32Array(nodeCount);
+    const labels = new Uint8Array(nodeCount);
     this.addNodes(sorted, parents, labels);
     const order = this.orderByDepth();
     this.computeFailureLinks(order, parents, labels);
     this.shortenFailureLinks(order);
-    this.beginnings = new PatternStartFinder(patterns);
+    this.startFinder = new PatternStartFinder(patterns);
     this.longestPatternBytes = patterns.reduce((longest, { length }) => Math.max(longest, length), 0);
   }
 
   get bytes(): number {
-    return this.firstChildLabel.length * 15 + this.beginnings.bytes;
+    return this.firstChildLabel.length * 15 + this.startFinder.bytes;
   }
 
-  private addNodes(order: readonly SortedPattern[], parents: Int32Array, labels: Uint8Array): void {
-    const path = new Int32Array(order.reduce((longest, { pattern }) => Math.max(longest, pattern.length), 0) + 1);
+  private addNodes(sortedPatterns: readonly SortedPattern[], parents: Int32Array, labels: Uint8Array): void {
+    const path = new Int32Array(
+      sortedPatterns.reduce((longest, { pattern }) => Math.max(longest, pattern.length), 0) + 1,
+    );
     let size = 1;
-    for (const { pattern, index, sharedBytes: shared } of order) {
-      for (let at = shared; at < pattern.length; at += 1, size += 1) {
+    for (const { pattern, index, sharedBytes } of sortedPatterns) {
+      for (let at = sharedBytes; at < pattern.length; at += 1, size += 1) {
         const parent = path[at]!;
         const label = pattern[at]!;
         if (this.firstChildLabel[parent] === -1) this.firstChildLabel[parent] = label;
         else this.addOtherChild(parent, label, size);
-        if (parent === 0) this.root[label] = size;
+        if (parent === 0) this.rootChildren[label] = size;
         parents[size] = parent;
         labels[size] = label;
         this.depth[size] = at + 1;
         path[at + 1] = size;
       }
       const endNode = path[pattern.length]!;
-      if (!this.patternAt.has(endNode)) this.patternAt.set(endNode, index);
+      if (!this.patternIndexByNode.has(endNode)) this.patternIndexByNode.set(endNode, index);
     }
   }
 
   private addOtherChild(node: number, label: number, child: number): void {
-    this.branches[node] = 1;
+    this.hasOtherChildren[node] = 1;
     const key = node * 256 + label;
     const mask = this.otherChildKeys.length - 1;
     let slot = Math.imul(key, HASH_FACTOR) & mask;
@@ -133,7 +135,7 @@ export class Automaton {
     for (const node of order) {
       const parent = parents[node]!;
       if (parent !== 0) this.failureLinks[node] = this.findNextNode(this.failureLinks[parent]!, labels[node]!);
-      this.patternNode[node] = this.patternAt.has(node) ? node : this.patternNode[this.failureLinks[node]!]!;
+      this.patternNode[node] = this.patternIndexByNode.has(node) ? node : this.patternNode[this.failureLinks[node]!]!;
     }
   }
 
@@ -142,10 +144,11 @@ export class Automaton {
    * match. If the link's target has only one child, with the same byte, this child cannot match either. So the link skips this target.
    */
   private shortenFailureLinks(order: Int32Array): void {
-    const { firstChildLabel: first, branches, failureLinks: fail } = this;
+    const { firstChildLabel, hasOtherChildren, failureLinks } = this;
     for (const node of order) {
-      const to = fail[node]!;
-      if (to !== 0 && branches[to] === 0 && first[to] === first[node]) fail[node] = fail[to]!;
+      const to = failureLinks[node]!;
+      if (to !== 0 && hasOtherChildren[to] === 0 && firstChildLabel[to] === firstChildLabel[node])
+        failureLinks[node] = failureLinks[to]!;
     }
   }
 
@@ -168,14 +171,14 @@ export class Automaton {
 
   /** Reads one byte after the node `from`. Returns the node of the longest beginning of a pattern with which the bytes now end. */
   private findNextNode(from: number, byte: number): number {
-    const { firstChildLabel: first, branches, failureLinks: fail } = this;
-    for (let node = from; node !== 0; node = fail[node]!) {
-      if (first[node] === byte) return node + 1;
-      const child = branches[node] === 1 ? this.findOtherChild(node, byte) : 0;
+    const { firstChildLabel, hasOtherChildren, failureLinks } = this;
+    for (let node = from; node !== 0; node = failureLinks[node]!) {
+      if (firstChildLabel[node] === byte) return node + 1;
+      const child = hasOtherChildren[node] === 1 ? this.findOtherChild(node, byte) : 0;
       if (child !== 0) return child;
       this.stepCount += 1;
     }
-    return this.root[byte]!;
+    return this.rootChildren[byte]!;
   }
 
   /**
@@ -183,21 +186,22 @@ export class Automaton {
    * at which the search must continue: the start of a partial match, or the end.
    */
   private scanFrom(bytes: Uint8Array, from: number, onHit: (hit: PatternMatch) => boolean): number {
-    const { firstChildLabel: first, patternNode: report, depth } = this;
+    const { firstChildLabel, patternNode, depth } = this;
     let node = 0;
     let at = from;
     for (; at < bytes.length; at += 1) {
       const byte = bytes[at]!;
-      if (first[node] === byte) node += 1;
+      if (firstChildLabel[node] === byte) node += 1;
       else {
         const before = node;
         node = this.findNextNode(node, byte);
         // The matched prefix is short, and did not become longer. A search for the next start of a pattern is now faster.
         if (depth[node]! <= SHORT_MATCH_BYTES && depth[node]! <= depth[before]!) break;
       }
-      const patterns = report[node]!;
-      if (patterns === 0) continue;
-      if (onHit({ pattern: this.patternAt.get(patterns)!, start: at + 1 - depth[patterns]!, end: at + 1 })) return -1;
+      const matchNode = patternNode[node]!;
+      if (matchNode === 0) continue;
+      if (onHit({ pattern: this.patternIndexByNode.get(matchNode)!, start: at + 1 - depth[matchNode]!, end: at + 1 }))
+        return -1;
     }
     this.stepCount += Math.min(at + 1, bytes.length) - from;
     return at < bytes.length ? at + 1 - depth[node]! : bytes.length;
@@ -241,9 +245,9 @@ export class Automaton {
     this.stepCount += Math.max(0, lastStart - from) >> 2;
     let at = from;
     while (at !== -1 && at < lastStart) {
-      const beginning = this.beginnings.findNextBeginning(bytes, words, at, lastStart);
+      const start = this.startFinder.findNextStart(bytes, words, at, lastStart);
       // `scanFrom` may read beyond `to`. Then the next span begins after the bytes that were read, so that each byte is read only once.
-      at = beginning === -1 ? lastStart : this.scanFrom(bytes, beginning, onHit);
+      at = start === -1 ? lastStart : this.scanFrom(bytes, start, onHit);
     }
     return at;
   }
@@ -279,8 +283,8 @@ export class Automaton {
 
   /** Returns the index of a pattern to which the node leads, at the node itself or below it in the trie. */
   private findPatternBelow(node: number): number {
-    let below = node;
-    while (!this.patternAt.has(below)) below += 1;
-    return this.patternAt.get(below)!;
+    let descendant = node;
+    while (!this.patternIndexByNode.has(descendant)) descendant += 1;
+    return this.patternIndexByNode.get(descendant)!;
   }
 }

@@ -30,27 +30,27 @@ function createDigits(layer: DecodedLayer): Digits {
 function addRuns(
   runs: number[],
   { layer: { bytes }, even }: Digits,
-  kind: NumeralSystem,
+  numerals: NumeralSystem,
   fromIndex: number,
   toIndex: number,
 ): void {
-  const { values, minDigits: shortest, bit } = kind;
-  for (let from = fromIndex; from + shortest <= toIndex; ) {
-    // If one of the next `shortest` bytes is not a digit, a sequence of digits can begin only after the last such byte.
-    let at = from + shortest - 1;
+  const { values, minDigits, bit } = numerals;
+  for (let from = fromIndex; from + minDigits <= toIndex; ) {
+    // If one of the next `minDigits` bytes is not a digit, a sequence of digits can begin only after the last such byte.
+    let at = from + minDigits - 1;
     while (at >= from && values[bytes[at]!]! >= 0) at -= 1;
     if (at >= from) {
       from = at + 1;
       continue;
     }
-    let to = (from + shortest) & ~1;
+    let to = (from + minDigits) & ~1;
     for (let pair = to >> 1; to + 8 <= toIndex; pair += 4, to += 8) {
-      const both =
+      const commonBits =
         DIGIT_PAIR_TABLE[even[pair]!]! &
         DIGIT_PAIR_TABLE[even[pair + 1]!]! &
         DIGIT_PAIR_TABLE[even[pair + 2]!]! &
         DIGIT_PAIR_TABLE[even[pair + 3]!]!;
-      if ((both & bit) === 0) break;
+      if ((commonBits & bit) === 0) break;
     }
     while (to < toIndex && values[bytes[to]!]! >= 0) to += 1;
     runs.push(from, to);
@@ -64,25 +64,25 @@ const DIGITS_PER_ALIGNMENT = 4;
 /** Returns the parts of runs (sequences of digits) within `reach` bytes of a span (range to search) or of the end of the last run. */
 function selectRunsNear(runs: readonly number[], spans: Spans, reach: number): readonly number[] {
   if (spans === ENTIRE_TEXT_SPANS) return runs;
-  const near: number[] = [];
+  const nearRuns: number[] = [];
   for (let run = 0, span = 0; run < runs.length; run += 2) {
     const [from, to] = [runs[run]!, runs[run + 1]!];
     const firstByte = (index: number) => from + (Math.max(0, index - reach - from) & -DIGITS_PER_ALIGNMENT);
-    const ofRun: number[] = [];
+    const partsOfRun: number[] = [];
     while (span < spans.length && spans[span + 1]! < from) span += 2;
     for (let at = span; at < spans.length && spans[at]! <= to; at += 2) {
-      addSpan(ofRun, firstByte(spans[at]!), Math.min(to, spans[at + 1]! + reach));
+      addSpan(partsOfRun, firstByte(spans[at]!), Math.min(to, spans[at + 1]! + reach));
     }
-    if (run === runs.length - 2) addSpan(ofRun, firstByte(to), to);
-    for (const index of ofRun) near.push(index);
+    if (run === runs.length - 2) addSpan(partsOfRun, firstByte(to), to);
+    for (const index of partsOfRun) nearRuns.push(index);
   }
-  return near;
+  return nearRuns;
 }
 
-/** Stores the bytes of `words`, shifted by `bits`, in `moved`, without the last word. Faster than decoding again. */
-function shiftBits(words: Int32Array, bits: number, moved: Int32Array): void {
+/** Stores the bytes of `words`, shifted by `bits`, in `output`, without the last word. Faster than decoding again. */
+function shiftBits(words: Int32Array, bits: number, output: Int32Array): void {
   if (bits === 0) {
-    moved.set(words);
+    output.set(words);
     return;
   }
   // A shifted byte has the low bits of one byte and the high bits of the next. Words are little-endian, so a shift of words does not work.
@@ -94,7 +94,7 @@ function shiftBits(words: Int32Array, bits: number, moved: Int32Array): void {
     const after = words[at + 1]!;
     const shifted = wholeByteBits === 0 ? word : (word >>> wholeByteBits) | (after << (32 - wholeByteBits));
     const next = (word >>> (wholeByteBits + 8)) | (after << (24 - wholeByteBits));
-    moved[at] = ((shifted << bitsInByte) & ~low) | ((next >>> (8 - bitsInByte)) & low);
+    output[at] = ((shifted << bitsInByte) & ~low) | ((next >>> (8 - bitsInByte)) & low);
     word = after;
   }
 }
@@ -115,10 +115,10 @@ class DigitRuns {
     this.words = new Int32Array(capacity / 4);
     this.shifted = new Int32Array(capacity / 4);
     const bytes = new Uint8Array(this.words.buffer);
-    let started = 0;
+    let runStart = 0;
     for (let run = 0; run < runs.length; run += 2) {
-      this.decode(runs[run]!, runs[run + 1]!, this.words, bytes, started);
-      started += this.countNeededBytes(runs[run]!, runs[run + 1]!);
+      this.decode(runs[run]!, runs[run + 1]!, this.words, bytes, runStart);
+      runStart += this.countNeededBytes(runs[run]!, runs[run + 1]!);
     }
   }
 
@@ -130,16 +130,16 @@ class DigitRuns {
     shiftBits(this.words, shift * bitsPerDigit, this.shifted);
     const bytes = new Uint8Array(this.shifted.buffer);
     const textIndexes = layer.textIndexes && new Int32Array(bytes.length);
-    let started = 0;
+    let runStart = 0;
     let end = 0;
     for (let run = 0; run < runs.length; run += 2) {
       const from = runs[run]! + shift;
       const to = runs[run + 1]!;
-      const next = started + this.countNeededBytes(runs[run]!, to);
-      end = started + (((to - from) * bitsPerDigit) >> 3);
+      const next = runStart + this.countNeededBytes(runs[run]!, to);
+      end = runStart + (((to - from) * bitsPerDigit) >> 3);
       for (let at = end; at < next; at += 1) bytes[at] = DIGIT_SEPARATOR;
-      if (textIndexes !== null) this.recordPositions(from, to, textIndexes.subarray(started, next));
-      started = next;
+      if (textIndexes !== null) this.recordPositions(from, to, textIndexes.subarray(runStart, next));
+      runStart = next;
     }
     // Keeps only one separator at the end. So the end of a truncated text stays close to the end of the bytes.
     return { bytes: bytes.subarray(0, end + 1), textIndexes: textIndexes?.subarray(0, end + 1) ?? null };
@@ -150,26 +150,26 @@ class DigitRuns {
   }
 
   /**
-   * Decodes the digits from index `from` up to, but not including, `to`. Writes from the byte index `started` on, a multiple of 4. `words`
-   * and `bytes` are views of the same memory.
+   * Decodes the digits from index `from` up to, but not including, `to`. Writes from the byte index `outputStart` on, a multiple of 4.
+   * `words` and `bytes` are views of the same memory.
    */
-  private decode(from: number, to: number, words: Int32Array, bytes: Uint8Array, started: number): void {
+  private decode(from: number, to: number, words: Int32Array, bytes: Uint8Array, outputStart: number): void {
     const { bitsPerDigit, values } = this.numerals;
     const { layer, even, odd } = this.digits;
     const pairs = from % 2 === 0 ? even : odd;
-    const done = this.numerals.decodeWords(pairs, from >> 1, to - from, words, started >> 2);
-    let end = started + ((done * bitsPerDigit) >> 3);
-    let heldBits = 0;
+    const decodedDigits = this.numerals.decodeWords(pairs, from >> 1, to - from, words, outputStart >> 2);
+    let end = outputStart + ((decodedDigits * bitsPerDigit) >> 3);
+    let pendingBits = 0;
     let count = 0;
-    for (let index = from + done; index < to; index += 1) {
-      heldBits = ((heldBits << bitsPerDigit) | values[layer.bytes[index]!]!) & 0xffff;
+    for (let index = from + decodedDigits; index < to; index += 1) {
+      pendingBits = ((pendingBits << bitsPerDigit) | values[layer.bytes[index]!]!) & 0xffff;
       count += bitsPerDigit;
       if (count < 8) continue;
       count -= 8;
-      bytes[end] = heldBits >> count;
+      bytes[end] = pendingBits >> count;
       end += 1;
     }
-    if (count > 0) bytes[end] = heldBits << (8 - count);
+    if (count > 0) bytes[end] = pendingBits << (8 - count);
   }
 
   /** Stores, for each decoded byte, the index of the digit in which this byte begins. */
@@ -192,34 +192,42 @@ export function findTrailingDigitsStart(bytes: Uint8Array): number {
 /**
  * Yields the decoded runs (sequences) of digits of a layer. If a result contains escapes, also yields it without one level of them. Decodes
  * only digits near the spans (ranges to search). Each yielded layer is valid until the next one.
- * @param longest length in bytes of the longest pattern
+ * @param longestPatternBytes length in bytes of the longest pattern
  */
-export function* decodeDigitLayers(layer: DecodedLayer, spans: Spans, longest: number): Generator<DecodedLayer> {
+export function* decodeDigitLayers(
+  layer: DecodedLayer,
+  spans: Spans,
+  longestPatternBytes: number,
+): Generator<DecodedLayer> {
   if (spans.length === 0) return;
   const digits = createDigits(layer);
   const base64Runs: number[] = [];
   addRuns(base64Runs, digits, BASE64_NUMERAL_SYSTEM, 0, layer.bytes.length);
   // Hex digits are also base64 digits, so hex runs are searched only within base64 runs.
-  const hex: number[] = [];
+  const hexRuns: number[] = [];
   for (let run = 0; run < base64Runs.length; run += 2)
-    addRuns(hex, digits, HEX_NUMERAL_SYSTEM, base64Runs[run]!, base64Runs[run + 1]!);
-  yield* decodeRuns(digits, base64Runs, BASE64_NUMERAL_SYSTEM, spans, longest);
-  yield* decodeRuns(digits, hex, HEX_NUMERAL_SYSTEM, spans, longest);
+    addRuns(hexRuns, digits, HEX_NUMERAL_SYSTEM, base64Runs[run]!, base64Runs[run + 1]!);
+  yield* decodeRuns(digits, base64Runs, BASE64_NUMERAL_SYSTEM, spans, longestPatternBytes);
+  yield* decodeRuns(digits, hexRuns, HEX_NUMERAL_SYSTEM, spans, longestPatternBytes);
 }
 
 function* decodeRuns(
   digits: Digits,
-  all: readonly number[],
+  allRuns: readonly number[],
   numerals: NumeralSystem,
   spans: Spans,
-  longest: number,
+  longestPatternBytes: number,
 ): Generator<DecodedLayer> {
-  const { bitsPerDigit, minDigits: shortest, shiftCount: shifts } = numerals;
-  const addedBytesMax = longest * ADDED_BYTES_MAX;
-  const near = selectRunsNear(all, spans, shortest + Math.ceil(((longest + addedBytesMax) * 8) / bitsPerDigit));
-  let runs = new DigitRuns(digits, near, numerals);
-  let includesAllDigits = near === all;
-  for (let shift = 0; shift < shifts && all.length > 0; ) {
+  const { bitsPerDigit, minDigits, shiftCount } = numerals;
+  const addedBytesMax = longestPatternBytes * ADDED_BYTES_MAX;
+  const nearRuns = selectRunsNear(
+    allRuns,
+    spans,
+    minDigits + Math.ceil(((longestPatternBytes + addedBytesMax) * 8) / bitsPerDigit),
+  );
+  let runs = new DigitRuns(digits, nearRuns, numerals);
+  let includesAllDigits = nearRuns === allRuns;
+  for (let shift = 0; shift < shiftCount && allRuns.length > 0; ) {
     const { bytes, textIndexes } = runs.decodeFrom(shift);
     const layer = { ...stripLineBreaks(bytes, textIndexes), newSpans: ENTIRE_TEXT_SPANS, changedSpans: [] };
     yield layer;
@@ -229,7 +237,7 @@ function* decodeRuns(
     if (removedBytes > addedBytesMax && !includesAllDigits) {
       // An encoded secret with so many line breaks and escapes can be longer than the decoded digits. So more digits are decoded.
       includesAllDigits = true;
-      runs = new DigitRuns(digits, selectRunsNear(all, spans, digits.layer.bytes.length), numerals);
+      runs = new DigitRuns(digits, selectRunsNear(allRuns, spans, digits.layer.bytes.length), numerals);
     } else shift += 1;
   }
 }

@@ -39,8 +39,8 @@ const PERCENT_LENGTH = 3;
 function decodeEscapeAt(bytes: Uint8Array, index: number): number {
   const mark = bytes[index];
   if (mark === BACKSLASH && index + 1 < bytes.length) {
-    const named = ESCAPED_BYTES[bytes[index + 1]!]!;
-    return named === 0 ? decodeNumberAt(bytes, index) : (2 << LENGTH_SHIFT) | named;
+    const escapedByte = ESCAPED_BYTES[bytes[index + 1]!]!;
+    return escapedByte === 0 ? decodeNumberAt(bytes, index) : (2 << LENGTH_SHIFT) | escapedByte;
   }
   if (mark !== PERCENT || index + 2 >= bytes.length) return 0;
   const value = (HEX_DIGIT_VALUES[bytes[index + 1]!]! << 4) | HEX_DIGIT_VALUES[bytes[index + 2]!]!;
@@ -55,10 +55,10 @@ function decodeNumberAt(bytes: Uint8Array, index: number): number {
   return value < 0 ? 0 : ((2 + digits) << LENGTH_SHIFT) | value;
 }
 
-const BACKSLASHES = repeatByteInWord(BACKSLASH);
-const PERCENTS = repeatByteInWord(PERCENT);
+const BACKSLASH_WORD = repeatByteInWord(BACKSLASH);
+const PERCENT_WORD = repeatByteInWord(PERCENT);
 
-const ESCAPE_BYTES = 6;
+const ESCAPE_MAX_BYTES = 6;
 
 /** Characters that may follow the start of an escape, also of a nested escape with line breaks in it. */
 const ESCAPE_CHARACTERS = new Set(Buffer.from("\\%uxnr\r\n0123456789abcdefABCDEF"));
@@ -81,7 +81,7 @@ export function findIncompleteEscape(text: string, end: number): number {
 class EscapeFinder {
   private readonly words: Int32Array;
   /** Index in `spans` of the first span (range) that was not searched completely. */
-  private span = 0;
+  private spanIndex = 0;
 
   /** @param spans ranges of the text; only escapes with a byte in one of them are returned */
   constructor(
@@ -94,9 +94,9 @@ class EscapeFinder {
   /** Returns the index of the first escape at or after `from`, or the length of the text. `from` must not decrease from call to call. */
   findNextEscape(from: number): number {
     const { bytes, spans } = this;
-    for (; this.span < spans.length; this.span += 2) {
-      const to = Math.min(bytes.length, spans[this.span + 1]!);
-      const at = this.findEscapeWithin(Math.max(from, spans[this.span]! - ESCAPE_BYTES + 1), to);
+    for (; this.spanIndex < spans.length; this.spanIndex += 2) {
+      const to = Math.min(bytes.length, spans[this.spanIndex + 1]!);
+      const at = this.findEscapeWithin(Math.max(from, spans[this.spanIndex]! - ESCAPE_MAX_BYTES + 1), to);
       if (at < to) return at;
     }
     return bytes.length;
@@ -132,7 +132,7 @@ class EscapeFinder {
     const { words } = this;
     let word = from;
     for (; word < to; word += 1) {
-      if ((findEqualBytes(words[word]!, BACKSLASHES) | findEqualBytes(words[word]!, PERCENTS)) !== 0) break;
+      if ((findEqualBytes(words[word]!, BACKSLASH_WORD) | findEqualBytes(words[word]!, PERCENT_WORD)) !== 0) break;
     }
     return word;
   }
@@ -141,9 +141,9 @@ class EscapeFinder {
 /** Converts spans (ranges) of the input to the corresponding spans of the output, while escapes are removed. */
 class SpanMapper {
   readonly spans: number[] = [];
-  next: number;
-  constructor(private readonly before: Spans) {
-    this.next = before[0] ?? BEYOND_EVERY_TEXT;
+  nextBoundary: number;
+  constructor(private readonly inputSpans: Spans) {
+    this.nextBoundary = inputSpans[0] ?? BEYOND_EVERY_TEXT;
   }
 
   /**
@@ -151,8 +151,8 @@ class SpanMapper {
    * bytes. `isSame` is false for an escape.
    */
   recordWritten(from: number, to: number, length: number, isSame: boolean): void {
-    for (; this.next <= to; this.next = this.before[this.spans.length] ?? BEYOND_EVERY_TEXT) {
-      this.spans.push(isSame ? length - (to - Math.max(from, this.next)) : length);
+    for (; this.nextBoundary <= to; this.nextBoundary = this.inputSpans[this.spans.length] ?? BEYOND_EVERY_TEXT) {
+      this.spans.push(isSame ? length - (to - Math.max(from, this.nextBoundary)) : length);
     }
   }
 }
@@ -170,11 +170,11 @@ function copyUnits<Units extends Uint8Array | Int32Array>(
   from: number,
   to: number,
   target: Units,
-  place: number,
+  targetIndex: number,
 ): void {
-  if (bytes === target && from === place) return;
-  if (to - from > BYTEWISE_DISTANCE) target.set(bytes.subarray(from, to), place);
-  else for (let index = from; index < to; index += 1) target[place + index - from] = bytes[index]!;
+  if (bytes === target && from === targetIndex) return;
+  if (to - from > BYTEWISE_DISTANCE) target.set(bytes.subarray(from, to), targetIndex);
+  else for (let index = from; index < to; index += 1) target[targetIndex + index - from] = bytes[index]!;
 }
 
 /**
@@ -184,27 +184,27 @@ function copyUnits<Units extends Uint8Array | Int32Array>(
 export function decodeEscapesOnce(layer: DecodedLayer, mayOverwriteInput = false): DecodedLayer | null {
   const { bytes, textIndexes: at } = layer;
   // Only `newSpans` is searched, because all other ranges were already searched in the previous layer (form of the text).
-  const escapes = new EscapeFinder(bytes, layer.newSpans);
-  const first = escapes.findNextEscape(0);
+  const escapeFinder = new EscapeFinder(bytes, layer.newSpans);
+  const first = escapeFinder.findNextEscape(0);
   if (first === bytes.length) return null;
-  const out = mayOverwriteInput ? new ByteWriter(bytes, at) : ByteWriter.createWithSize(bytes.length, at !== null);
-  const { bytes: written, at: writtenIndexes } = out;
+  const writer = mayOverwriteInput ? new ByteWriter(bytes, at) : ByteWriter.createWithSize(bytes.length, at !== null);
+  const { bytes: written, textIndexes: writtenIndexes } = writer;
   const rewrittenSpans: number[] = [];
-  const moved = new SpanMapper(layer.changedSpans);
+  const spanMapper = new SpanMapper(layer.changedSpans);
   copyUnits(bytes, 0, first, written, 0);
   if (writtenIndexes !== null) copyUnits(at!, 0, first, writtenIndexes, 0);
-  moved.recordWritten(0, first, first, true);
+  spanMapper.recordWritten(0, first, first, true);
   let length = first;
   /** Index in the output up to which `rewrittenSpans` contains all decoded escapes. */
   let rewrittenUntil = 0;
   for (let index = first; index < bytes.length; ) {
     const packedEscape = decodeEscapeAt(bytes, index);
     if (packedEscape === 0) {
-      const to = escapes.findNextPossibleEscape(index);
+      const to = escapeFinder.findNextPossibleEscape(index);
       copyUnits(bytes, index, to, written, length);
       if (writtenIndexes !== null) copyUnits(at!, index, to, writtenIndexes, length);
       length += to - index;
-      if (moved.next <= to) moved.recordWritten(index, to, length, true);
+      if (spanMapper.nextBoundary <= to) spanMapper.recordWritten(index, to, length, true);
       index = to;
       continue;
     }
@@ -215,20 +215,23 @@ export function decodeEscapesOnce(layer: DecodedLayer, mayOverwriteInput = false
     const value = packedEscape & 0xffff;
     const size = packedEscape >> LENGTH_SHIFT;
     if (value >= 0x80 && size !== PERCENT_LENGTH)
-      length = writeCodeUnit(out, value, at === null ? 0 : at[index]!, length);
+      length = writeCodeUnit(writer, value, at === null ? 0 : at[index]!, length);
     else {
       written[length] = value;
       if (writtenIndexes !== null) writtenIndexes[length] = at![index]!;
       if (!isLineBreak(value)) length += 1;
     }
     index += size;
-    if (moved.next <= index) moved.recordWritten(index, index, length, false);
+    if (spanMapper.nextBoundary <= index) spanMapper.recordWritten(index, index, length, false);
   }
   rewrittenSpans[rewrittenSpans.length - 1] = Math.min(rewrittenSpans.at(-1)!, length);
-  const trimmedForm = { bytes: written.subarray(0, length), textIndexes: writtenIndexes?.subarray(0, length) ?? null };
+  const trimmedOutput = {
+    bytes: written.subarray(0, length),
+    textIndexes: writtenIndexes?.subarray(0, length) ?? null,
+  };
   return {
-    ...trimmedForm,
+    ...trimmedOutput,
     newSpans: rewrittenSpans,
-    changedSpans: moved.spans.length === 0 ? rewrittenSpans : uniteSpans(moved.spans, rewrittenSpans),
+    changedSpans: spanMapper.spans.length === 0 ? rewrittenSpans : uniteSpans(spanMapper.spans, rewrittenSpans),
   };
 }

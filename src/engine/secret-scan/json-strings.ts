@@ -3,10 +3,14 @@
 const SPACE = new Set([0x20, 0x09, 0x0a, 0x0d]);
 
 function findStringEnd(text: string, from: number): number {
-  for (let quote = text.indexOf('"', from + 1); quote !== -1; quote = text.indexOf('"', quote + 1)) {
+  for (
+    let quoteIndex = text.indexOf('"', from + 1);
+    quoteIndex !== -1;
+    quoteIndex = text.indexOf('"', quoteIndex + 1)
+  ) {
     let backslashes = 0;
-    while (text.charCodeAt(quote - 1 - backslashes) === 0x5c) backslashes += 1;
-    if (backslashes % 2 === 0) return quote + 1;
+    while (text.charCodeAt(quoteIndex - 1 - backslashes) === 0x5c) backslashes += 1;
+    if (backslashes % 2 === 0) return quoteIndex + 1;
   }
   return text.length;
 }

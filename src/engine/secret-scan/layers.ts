@@ -17,14 +17,14 @@ export class ByteWriter {
   length = 0;
   constructor(
     readonly bytes: Uint8Array,
-    readonly at: Int32Array | null,
+    readonly textIndexes: Int32Array | null,
   ) {}
-  static createWithSize(capacity: number, mapped: boolean): ByteWriter {
-    return new ByteWriter(new Uint8Array(capacity), mapped ? new Int32Array(capacity) : null);
+  static createWithSize(capacity: number, withTextIndexes: boolean): ByteWriter {
+    return new ByteWriter(new Uint8Array(capacity), withTextIndexes ? new Int32Array(capacity) : null);
   }
   push(byte: number, from: number): void {
     this.bytes[this.length] = byte;
-    if (this.at !== null) this.at[this.length] = from;
+    if (this.textIndexes !== null) this.textIndexes[this.length] = from;
     this.length += 1;
   }
 }
@@ -40,9 +40,9 @@ function getLastHighSurrogate({ bytes, length }: ByteWriter): number {
 function joinSurrogates(writer: ByteWriter, high: number, low: number, from: number): void {
   const point = 0x10000 + ((high & 0x3ff) << 10) + (low & 0x3ff);
   writer.length -= 3;
-  const started = writer.at === null ? from : writer.at[writer.length]!;
-  writer.push(0xf0 | (point >> 18), started);
-  for (const shift of [12, 6, 0]) writer.push(0x80 | ((point >> shift) & 63), started);
+  const textIndex = writer.textIndexes === null ? from : writer.textIndexes[writer.length]!;
+  writer.push(0xf0 | (point >> 18), textIndex);
+  for (const shift of [12, 6, 0]) writer.push(0x80 | ((point >> shift) & 63), textIndex);
 }
 
 /** Writes even a lone surrogate in UTF-8. A low surrogate may overwrite the last three bytes, which contain its other half. */
@@ -72,7 +72,7 @@ IS_NOT_LINE_BREAK[10] = 0;
 IS_NOT_LINE_BREAK[13] = 0;
 
 /** Removes line breaks in place, from the index `first` of one of them on. Returns the new length. */
-function dropLineBreaks(bytes: Uint8Array, first: number): number {
+function removeLineBreakBytes(bytes: Uint8Array, first: number): number {
   let length = first;
   for (let index = first; index < bytes.length; index += 1) {
     const byte = bytes[index]!;
@@ -82,11 +82,11 @@ function dropLineBreaks(bytes: Uint8Array, first: number): number {
   return length;
 }
 
-/** Removes the indexes of line breaks from `at`. Call it before the line breaks are removed from `bytes`. */
-function dropPositions(at: Int32Array, bytes: Uint8Array, first: number): void {
+/** Removes the indexes of line breaks from `textIndexes`. Call it before the line breaks are removed from `bytes`. */
+function removeLineBreakIndexes(textIndexes: Int32Array, bytes: Uint8Array, first: number): void {
   let length = first;
   for (let index = first; index < bytes.length; index += 1) {
-    at[length] = at[index]!;
+    textIndexes[length] = textIndexes[index]!;
     length += IS_NOT_LINE_BREAK[bytes[index]!]!;
   }
 }
@@ -98,8 +98,8 @@ export function stripLineBreaks(
 ): Pick<DecodedLayer, "bytes" | "textIndexes"> {
   const first = Math.min(findByte(bytes, 10), findByte(bytes, 13));
   if (first === bytes.length) return { bytes, textIndexes };
-  if (textIndexes !== null) dropPositions(textIndexes, bytes, first);
-  const length = dropLineBreaks(bytes, first);
+  if (textIndexes !== null) removeLineBreakIndexes(textIndexes, bytes, first);
+  const length = removeLineBreakBytes(bytes, first);
   return { bytes: bytes.subarray(0, length), textIndexes: textIndexes?.subarray(0, length) ?? null };
 }
 
@@ -107,13 +107,18 @@ const UTF8_ENCODER = new TextEncoder();
 
 /** Returns the first layer of a text: its UTF-8 bytes without line breaks. */
 export function createInitialLayer(text: string, withTextIndexes: boolean): DecodedLayer {
-  const first = { newSpans: ENTIRE_TEXT_SPANS, changedSpans: [] };
+  const firstLayerSpans = { newSpans: ENTIRE_TEXT_SPANS, changedSpans: [] };
   // `encode` would replace a lone surrogate, although an escape after it may stand for its other half.
-  if (!withTextIndexes && text.isWellFormed()) return { ...stripLineBreaks(UTF8_ENCODER.encode(text), null), ...first };
-  const out = ByteWriter.createWithSize(text.length * 3, withTextIndexes);
+  if (!withTextIndexes && text.isWellFormed())
+    return { ...stripLineBreaks(UTF8_ENCODER.encode(text), null), ...firstLayerSpans };
+  const writer = ByteWriter.createWithSize(text.length * 3, withTextIndexes);
   for (let index = 0; index < text.length; index += 1) {
     const unit = text.charCodeAt(index);
-    if (!isLineBreak(unit)) writeCodeUnitAsUtf8(out, unit, index);
+    if (!isLineBreak(unit)) writeCodeUnitAsUtf8(writer, unit, index);
   }
-  return { bytes: out.bytes.subarray(0, out.length), textIndexes: out.at?.subarray(0, out.length) ?? null, ...first };
+  return {
+    bytes: writer.bytes.subarray(0, writer.length),
+    textIndexes: writer.textIndexes?.subarray(0, writer.length) ?? null,
+    ...firstLayerSpans,
+  };
 }

@@ -40,8 +40,8 @@ export interface NumeralSystem {
   minDigits: number;
   /** Number of first digits of a sequence that must be tried as the start of the encoded bytes. */
   shiftCount: number;
-  /** Decodes `digits` digits into complete words, which it writes to `output` from `started` on. Returns the number of decoded digits. */
-  decodeWords(pairs: Uint16Array, from: number, digits: number, output: Int32Array, started: number): number;
+  /** Decodes `digits` digits into complete words. Writes to `output` from `outputStart` on. Returns the number of decoded digits. */
+  decodeWords(pairs: Uint16Array, from: number, digits: number, output: Int32Array, outputStart: number): number;
 }
 
 export const BASE64_NUMERAL_SYSTEM: NumeralSystem = {
@@ -50,9 +50,9 @@ export const BASE64_NUMERAL_SYSTEM: NumeralSystem = {
   bit: BASE64_BIT,
   minDigits: 11,
   shiftCount: 4,
-  decodeWords(pairs, from, digits, output, started) {
-    const done = digits & ~15;
-    for (let digit = 0, pair = from, word = started; digit < done; digit += 16, pair += 8, word += 3) {
+  decodeWords(pairs, from, digits, output, outputStart) {
+    const decodedDigits = digits & ~15;
+    for (let digit = 0, pair = from, word = outputStart; digit < decodedDigits; digit += 16, pair += 8, word += 3) {
       const a = FIRST_TWO_DIGIT_BITS[pairs[pair]!]! | LAST_TWO_DIGIT_BITS[pairs[pair + 1]!]!;
       const b = FIRST_TWO_DIGIT_BITS[pairs[pair + 2]!]! | LAST_TWO_DIGIT_BITS[pairs[pair + 3]!]!;
       const c = FIRST_TWO_DIGIT_BITS[pairs[pair + 4]!]! | LAST_TWO_DIGIT_BITS[pairs[pair + 5]!]!;
@@ -61,7 +61,7 @@ export const BASE64_NUMERAL_SYSTEM: NumeralSystem = {
       output[word + 1] = (b >>> 8) | (c << 16);
       output[word + 2] = (c >>> 16) | (d << 8);
     }
-    return done;
+    return decodedDigits;
   },
 };
 
@@ -71,12 +71,12 @@ export const HEX_NUMERAL_SYSTEM: NumeralSystem = {
   bit: HEX_BIT,
   minDigits: 16,
   shiftCount: 2,
-  decodeWords(pairs, from, digits, output, started) {
-    const done = digits & ~7;
-    for (let digit = 0, pair = from, word = started; digit < done; digit += 8, pair += 4, word += 1) {
+  decodeWords(pairs, from, digits, output, outputStart) {
+    const decodedDigits = digits & ~7;
+    for (let digit = 0, pair = from, word = outputStart; digit < decodedDigits; digit += 8, pair += 4, word += 1) {
       const low = BYTE_BY_HEX_PAIR[pairs[pair]!]! | (BYTE_BY_HEX_PAIR[pairs[pair + 1]!]! << 8);
       output[word] = low | (BYTE_BY_HEX_PAIR[pairs[pair + 2]!]! << 16) | (BYTE_BY_HEX_PAIR[pairs[pair + 3]!]! << 24);
     }
-    return done;
+    return decodedDigits;
   },
 };

@@ -31,21 +31,21 @@ function skipSpace(text: string, from: number): number {
 
 /** Adds the ranges of short secrets, which count only as whole quoted strings. Returns the index where an incomplete string may begin. */
 function addQuotedSecrets(ranges: SecretRange[], text: string, replacements: ReadonlyMap<string, string>): number {
-  let undecided = text.length;
+  let undecidedStart = text.length;
   for (const [value, name] of replacements) {
     // Skips secrets that contain quotes or backslashes, as the scan of a complete text does.
     if (value.includes('"') || value.includes("\\")) continue;
-    const quoted = `"${value}"`;
-    for (let at = text.indexOf(quoted); at !== -1; at = text.indexOf(quoted, at + 1)) {
-      const next = skipSpace(text, at + quoted.length);
-      if (text[next] !== ":") ranges.push({ from: at + 1, to: at + quoted.length - 1, name });
-      if (next === text.length) undecided = Math.min(undecided, at);
+    const quotedSecret = `"${value}"`;
+    for (let at = text.indexOf(quotedSecret); at !== -1; at = text.indexOf(quotedSecret, at + 1)) {
+      const next = skipSpace(text, at + quotedSecret.length);
+      if (text[next] !== ":") ranges.push({ from: at + 1, to: at + quotedSecret.length - 1, name });
+      if (next === text.length) undecidedStart = Math.min(undecidedStart, at);
     }
-    const last = text.lastIndexOf('"');
-    if (last !== -1 && quoted.startsWith(text.slice(last, last + quoted.length + 1)))
-      undecided = Math.min(undecided, last);
+    const lastQuote = text.lastIndexOf('"');
+    if (lastQuote !== -1 && quotedSecret.startsWith(text.slice(lastQuote, lastQuote + quotedSecret.length + 1)))
+      undecidedStart = Math.min(undecidedStart, lastQuote);
   }
-  return undecided;
+  return undecidedStart;
 }
 
 /** Returns the largest index, at most `undecidedStart`, that is not inside a secret. */
@@ -62,20 +62,20 @@ const findNeededStart = (text: string, to: number): number =>
 
 /**
  * Masks the secrets in the part of a text that can be passed on.
- * @param sorted ranges of secrets in the text, by their start
+ * @param sortedRanges ranges of secrets in the text, by their start
  * @param replacements names of the short secrets, which count only as complete strings, by the secret's value
  * @param undecidedStart index from which the text may become a part of another secret; the text's length for none
  */
 export function maskStartOfStreamedText(
   { text, from, isEnd }: StreamedText,
-  sorted: readonly SecretRange[],
+  sortedRanges: readonly SecretRange[],
   replacements: ReadonlyMap<string, string>,
   undecidedStart: number,
 ): MaskedTextStart {
   if (isEnd && from === 0 && replacements.has(text)) {
     return { masked: `«${replacements.get(text)}»`, to: text.length, neededFrom: text.length };
   }
-  const ranges = [...sorted];
+  const ranges = [...sortedRanges];
   const incompleteQuoteStart = addQuotedSecrets(ranges, text, replacements);
   ranges.sort((a, b) => a.from - b.from || b.to - a.to);
   // True if the whole text may become a short secret, which counts only as a complete string.

@@ -1,7 +1,8 @@
 /** Computes the byte patterns that stand for a secret in the layers of a text (layers.ts), which already undo most encodings. */
-import { PATTERN_MIN_BYTES } from "./beginnings.js";
+
 import { decodeEscapesOnce } from "./escapes.js";
 import { createInitialLayer, type DecodedLayer, isLineBreak } from "./layers.js";
+import { PATTERN_MIN_BYTES } from "./pattern-starts.js";
 
 /** Maximum length of a host name. A longer secret cannot be in a host name. */
 const HOST_MAX_CHARACTERS = 253;
@@ -10,9 +11,9 @@ const VALUE_LAYERS_MAX = 2;
 /** Matches values that look the same in URLs and JSON, so that they need no patterns for escaped forms. */
 const NEVER_ESCAPED_PATTERN = /^[\w.~-]*$/;
 /** Matches the start of a value if it could be the end of an escape that begins before the value. */
-const ESCAPE_REST_AT_START = /^(?:u[\da-f]{4}|[\da-f]{1,4}|[nrt"\\/])/i;
+const ESCAPE_REST_AT_START_PATTERN = /^(?:u[\da-f]{4}|[\da-f]{1,4}|[nrt"\\/])/i;
 /** Matches the end of a value if it could be the start of an escape that ends after the value. */
-const ESCAPE_START_AT_END = /(?:%[\da-f]?|\\(?:u[\da-f]{0,3}|x[\da-f]?)?)$/i;
+const ESCAPE_START_AT_END_PATTERN = /(?:%[\da-f]?|\\(?:u[\da-f]{0,3}|x[\da-f]?)?)$/i;
 const LINE_BREAK_PATTERN = /\r\n|\r|\n/g;
 const LABEL_SEPARATOR_PATTERN = /[.-]/g;
 
@@ -82,7 +83,7 @@ const removeDuplicatePatterns = (patterns: readonly Uint8Array[]): Uint8Array[] 
 function removeAmbiguousEnds(text: string): string {
   return NEVER_ESCAPED_PATTERN.test(text)
     ? text
-    : text.replace(ESCAPE_REST_AT_START, "").replace(ESCAPE_START_AT_END, "");
+    : text.replace(ESCAPE_REST_AT_START_PATTERN, "").replace(ESCAPE_START_AT_END_PATTERN, "");
 }
 
 /** Returns the patterns that stand for a value. @param value at least PATTERN_MIN_BYTES bytes without line breaks */
@@ -113,14 +114,14 @@ export function createSecretPatterns(value: string): Uint8Array[] {
  * text.
  */
 function createInnerDigits(bytes: Buffer, shift: number, encoding: "base64" | "base64url"): string {
-  const padded = Buffer.concat([Buffer.alloc(shift), bytes]);
+  const shiftedBytes = Buffer.concat([Buffer.alloc(shift), bytes]);
   const first = Math.ceil((shift * 8) / 6);
   const lastCharacter = Math.floor(((shift + bytes.length) * 8) / 6);
-  return padded.toString(encoding).slice(first, lastCharacter);
+  return shiftedBytes.toString(encoding).slice(first, lastCharacter);
 }
 
 /** Returns the base64 and base64url digits of the bytes for each of the three alignments that the bytes can have in a longer text. */
-const createBase64Forms = (bytes: Buffer): string[] =>
+const createBase64Variants = (bytes: Buffer): string[] =>
   [0, 1, 2].flatMap((shift) => [
     createInnerDigits(bytes, shift, "base64"),
     createInnerDigits(bytes, shift, "base64url"),
@@ -155,9 +156,9 @@ export function createUrlSecretPatterns(value: string): Uint8Array[] {
 export function createHostSecretPatterns(value: string): Uint8Array[] {
   if (value.length > HOST_MAX_CHARACTERS) return [];
   const bytes = Buffer.from(value);
-  const digits = [bytes.toString("hex"), ...createBase64Forms(bytes)];
-  const forms = [value.trim(), reverseText(value), ...digits, ...digits.map(reverseCodeUnits)];
-  return forms
+  const digits = [bytes.toString("hex"), ...createBase64Variants(bytes)];
+  const variants = [value.trim(), reverseText(value), ...digits, ...digits.map(reverseCodeUnits)];
+  return variants
     .flatMap((form) => [form, form.replace(LABEL_SEPARATOR_PATTERN, "")])
     .map((form) => toPatternBytes(form.toLowerCase()))
     .filter(({ length }) => length >= PATTERN_MIN_BYTES);

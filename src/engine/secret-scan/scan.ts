@@ -21,7 +21,7 @@ export interface Secret {
   name: string;
   value: string;
   /** True if the value is so short that it counts only as a complete string, not as a part of a text. */
-  whole: boolean;
+  mustMatchWhole: boolean;
 }
 
 /** `cut` is true if the text was truncated: then the beginning of a secret at its end counts too. */
@@ -44,20 +44,22 @@ interface TextLayer {
 }
 
 /** Yields the text and its decoded forms. Each layer is valid until the next one: new memory for each would take longer than the scan. */
-function* createLayers(text: string, mapped: boolean, longest: number): Generator<TextLayer> {
-  const plain = createInitialLayer(text, mapped);
-  yield { layer: plain, isDecoded: false };
-  let bare = plain;
+function* createLayers(text: string, withTextIndexes: boolean, longestPatternBytes: number): Generator<TextLayer> {
+  const initialLayer = createInitialLayer(text, withTextIndexes);
+  yield { layer: initialLayer, isDecoded: false };
+  let unescapedLayer = initialLayer;
   for (let times = 0; times < ESCAPE_LAYERS_MAX; times += 1) {
-    const layer = decodeEscapesOnce(bare, bare !== plain);
+    const layer = decodeEscapesOnce(unescapedLayer, unescapedLayer !== initialLayer);
     if (layer === null) break;
-    bare = layer;
+    unescapedLayer = layer;
     yield { layer, isDecoded: false };
   }
-  for (const layer of decodeDigitLayers(plain, ENTIRE_TEXT_SPANS, longest)) yield { layer, isDecoded: true };
+  for (const layer of decodeDigitLayers(initialLayer, ENTIRE_TEXT_SPANS, longestPatternBytes))
+    yield { layer, isDecoded: true };
   // Characters before an encoded value may have formed an escape with its first digits. So this step decodes near all ranges that any layer
   // changed, not only near `newSpans`.
-  for (const layer of decodeDigitLayers(bare, bare.changedSpans, longest)) yield { layer, isDecoded: true };
+  for (const layer of decodeDigitLayers(unescapedLayer, unescapedLayer.changedSpans, longestPatternBytes))
+    yield { layer, isDecoded: true };
 }
 
 function createFinder(secrets: readonly Secret[], createPatterns: (value: string) => Uint8Array[]) {
@@ -72,7 +74,7 @@ function createFinder(secrets: readonly Secret[], createPatterns: (value: string
   const automaton = new Automaton(patterns);
   return {
     automaton,
-    name: (hit: PatternMatch): string => names[hit.pattern]!,
+    getSecretName: (hit: PatternMatch): string => names[hit.pattern]!,
     /** Calls `onHit` for each occurrence that is new in this layer (form of the text), until it returns true. */
     scan: ({ bytes, newSpans }: DecodedLayer, onHit: (hit: PatternMatch) => boolean): boolean =>
       automaton.scan(bytes, viewAsInt32Words(bytes), onHit, newSpans),
@@ -80,13 +82,13 @@ function createFinder(secrets: readonly Secret[], createPatterns: (value: string
 }
 
 export class SecretScan {
-  private readonly whole = new Map(
-    this.secrets.filter((secret) => secret.whole).map(({ name, value }) => [value, name]),
+  private readonly wholeSecretNames = new Map(
+    this.secrets.filter((secret) => secret.mustMatchWhole).map(({ name, value }) => [value, name]),
   );
-  private readonly long = this.secrets.filter((secret) => !secret.whole);
-  private readonly finder = createFinder(this.long, createSecretPatterns);
+  private readonly longSecrets = this.secrets.filter((secret) => !secret.mustMatchWhole);
+  private readonly finder = createFinder(this.longSecrets, createSecretPatterns);
   private hostFinder: ReturnType<typeof createFinder> | null = null;
-  private addressFinder: ReturnType<typeof createFinder> | null = null;
+  private urlFinder: ReturnType<typeof createFinder> | null = null;
   readonly bytes = this.finder.automaton.bytes;
 
   constructor(private readonly secrets: readonly Secret[]) {}
@@ -94,13 +96,13 @@ export class SecretScan {
   private findLongSecret(text: string, cut = false): string | null {
     let secretName: string | null = null;
     const onHit = (hit: PatternMatch): boolean => {
-      secretName = this.finder.name(hit);
+      secretName = this.finder.getSecretName(hit);
       return true;
     };
     for (const { layer } of createLayers(text, false, this.finder.automaton.longestPatternBytes)) {
       if (this.finder.scan(layer, onHit)) return secretName;
       const partialMatch = cut ? this.finder.automaton.findPatternBegunAtEnd(layer.bytes) : null;
-      if (partialMatch) return this.finder.name(partialMatch);
+      if (partialMatch) return this.finder.getSecretName(partialMatch);
     }
     return null;
   }
@@ -112,20 +114,20 @@ export class SecretScan {
       const onHit = (hit: PatternMatch): boolean => {
         // The last byte of a secret may end within a base64 digit, so the mask includes this digit.
         const to = hit.end < at.length ? at[hit.end]! + (isDecoded ? 1 : 0) : text.length;
-        ranges.push({ from: at[hit.start]!, to, name: this.finder.name(hit) });
+        ranges.push({ from: at[hit.start]!, to, name: this.finder.getSecretName(hit) });
         return false;
       };
       this.finder.scan(layer, onHit);
       const partialMatch = cut ? this.finder.automaton.findPatternBegunAtEnd(layer.bytes) : null;
       if (partialMatch)
-        ranges.push({ from: at[partialMatch.start]!, to: text.length, name: this.finder.name(partialMatch) });
+        ranges.push({ from: at[partialMatch.start]!, to: text.length, name: this.finder.getSecretName(partialMatch) });
     }
     return ranges.sort((a, b) => a.from - b.from || b.to - a.to);
   }
 
   /** Returns the index from which a text that is still being received may become part of a secret, plain or encoded. */
   private findUndecidedStart(text: string): number {
-    if (this.long.length === 0) return text.length;
+    if (this.longSecrets.length === 0) return text.length;
     let from = findIncompleteEscape(text, text.length);
     for (const { layer, isDecoded } of createLayers(
       text.slice(0, from),
@@ -143,14 +145,14 @@ export class SecretScan {
     return from;
   }
 
-  private findSecretBesideKeys(json: string): string | null {
+  private findSecretOutsideKeys(json: string): string | null {
     const keys = findShortKeyRanges(json, KEY_MIN_CHARACTERS);
     let secretName: string | null = null;
     for (const { layer } of createLayers(json, true, this.finder.automaton.longestPatternBytes)) {
       const at = layer.textIndexes!;
       const onHit = (hit: PatternMatch): boolean => {
         const isInKey = isWithinOneSpan(keys, at[hit.start]!, at[hit.end - 1]!);
-        if (!isInKey) secretName = this.finder.name(hit);
+        if (!isInKey) secretName = this.finder.getSecretName(hit);
         return !isInKey;
       };
       if (this.finder.scan(layer, onHit)) return secretName;
@@ -159,10 +161,10 @@ export class SecretScan {
   }
 
   private findInHost({ hostname }: URL): string | null {
-    this.hostFinder ??= createFinder(this.long, createHostSecretPatterns);
+    this.hostFinder ??= createFinder(this.longSecrets, createHostSecretPatterns);
     let secretName: string | null = null;
     const onHit = (hit: PatternMatch): boolean => {
-      secretName = this.hostFinder!.name(hit);
+      secretName = this.hostFinder!.getSecretName(hit);
       return true;
     };
     for (const text of [hostname, domainToUnicode(hostname)].flatMap(listHostSearchTexts)) {
@@ -173,19 +175,19 @@ export class SecretScan {
 
   /** Finds a secret of which a URL dropped or replaced characters, such as backslashes. Returns its name; null if there is none. */
   private findAlteredSecret(url: string): string | null {
-    const escaped = this.findLongSecret(url.replaceAll("/", "\\"));
-    if (escaped !== null) return escaped;
-    this.addressFinder ??= createFinder(this.long, createUrlSecretPatterns);
-    if (this.addressFinder.automaton.longestPatternBytes === 0) return null;
+    const backslashMatch = this.findLongSecret(url.replaceAll("/", "\\"));
+    if (backslashMatch !== null) return backslashMatch;
+    this.urlFinder ??= createFinder(this.longSecrets, createUrlSecretPatterns);
+    if (this.urlFinder.automaton.longestPatternBytes === 0) return null;
     let secretName: string | null = null;
     const onHit = (hit: PatternMatch): boolean => {
-      secretName = this.addressFinder!.name(hit);
+      secretName = this.urlFinder!.getSecretName(hit);
       return true;
     };
     for (const { layer, isDecoded } of createLayers(url, false, this.finder.automaton.longestPatternBytes)) {
       if (isDecoded) return null;
       if (
-        this.addressFinder.scan(
+        this.urlFinder.scan(
           { ...layer, bytes: removeBytesThatUrlsMayDrop(layer.bytes), newSpans: ENTIRE_TEXT_SPANS },
           onHit,
         )
@@ -210,15 +212,15 @@ export class SecretScan {
 
   /** Returns the name of a secret in the JSON text; null if there is none. Ignores key names shorter than KEY_MIN_CHARACTERS. */
   findInJson(json: string): string | null {
-    if (this.whole.size > 0) {
+    if (this.wholeSecretNames.size > 0) {
       for (const text of readShortStringValues(json, SHORT_STRING_MAX_CHARACTERS))
-        if (this.whole.has(text)) return this.whole.get(text)!;
+        if (this.wholeSecretNames.has(text)) return this.wholeSecretNames.get(text)!;
     }
-    return this.findLongSecret(json) === null ? null : this.findSecretBesideKeys(json);
+    return this.findLongSecret(json) === null ? null : this.findSecretOutsideKeys(json);
   }
 
   mask({ text, cut = false }: ScannedText): string {
-    const name = this.whole.get(text);
+    const name = this.wholeSecretNames.get(text);
     if (name !== undefined) return `«${name}»`;
     let masked = "";
     let from = 0;
@@ -227,9 +229,9 @@ export class SecretScan {
       from = Math.max(from, range.to);
     }
     masked += text.slice(from);
-    if (this.whole.size === 0) return masked;
+    if (this.wholeSecretNames.size === 0) return masked;
     return masked.replace(QUOTED_TEXT_PATTERN, (quoted, inner: string, colon?: string) =>
-      colon === undefined && this.whole.has(inner) ? `"«${this.whole.get(inner)}»"` : quoted,
+      colon === undefined && this.wholeSecretNames.has(inner) ? `"«${this.wholeSecretNames.get(inner)}»"` : quoted,
     );
   }
 
@@ -237,19 +239,19 @@ export class SecretScan {
     return maskStartOfStreamedText(
       part,
       this.findSecretRanges(part.text, false),
-      this.whole,
+      this.wholeSecretNames,
       part.isEnd ? part.text.length : this.findUndecidedStart(part.text),
     );
   }
 
-  steps(): number {
+  countSteps(): number {
     return this.finder.automaton.stepCount;
   }
 
   /** Returns the name of a secret in one of the texts; null if there is none. A short secret counts only as a whole text. */
   find(texts: readonly ScannedText[]): string | null {
     for (const { text, cut } of texts) {
-      const name = this.whole.get(text) ?? this.findLongSecret(text, cut);
+      const name = this.wholeSecretNames.get(text) ?? this.findLongSecret(text, cut);
       if (name !== null) return name;
     }
     return null;
@@ -262,8 +264,9 @@ export class SecretScan {
   findInUrl(url: string): string | null {
     const parsed = URL.parse(url);
     const secretName = this.findLongSecret(url) ?? this.findAlteredSecret(url) ?? (parsed && this.findInHost(parsed));
-    if (secretName !== null || parsed === null || this.whole.size === 0) return secretName;
-    for (const value of parsed.searchParams.values()) if (this.whole.has(value)) return this.whole.get(value)!;
+    if (secretName !== null || parsed === null || this.wholeSecretNames.size === 0) return secretName;
+    for (const value of parsed.searchParams.values())
+      if (this.wholeSecretNames.has(value)) return this.wholeSecretNames.get(value)!;
     return null;
   }
 

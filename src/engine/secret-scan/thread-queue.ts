@@ -39,8 +39,8 @@ export function createScanThreadQueue(): ScanThreadQueue {
     return newWorker;
   }
 
-  function onEnd(ended: Worker, error: Error): void {
-    if (worker !== ended) return;
+  function onEnd(endedWorker: Worker, error: Error): void {
+    if (worker !== endedWorker) return;
     worker = null;
     current?.reject(error);
     current = null;
@@ -84,12 +84,12 @@ export function createScanThreadQueue(): ScanThreadQueue {
   function sendNextRequest(): void {
     clearTimeout(idleTimer);
     while (current === null) {
-      const turn = queueByOwner.entries().next().value;
-      if (!turn) {
+      const nextEntry = queueByOwner.entries().next().value;
+      if (!nextEntry) {
         endThreadWhenIdle();
         return;
       }
-      const [owner, queue] = turn;
+      const [owner, queue] = nextEntry;
       current = queue.shift()!;
       queueByOwner.delete(owner);
       if (queue.length > 0) queueByOwner.set(owner, queue);

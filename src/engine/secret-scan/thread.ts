@@ -1,8 +1,8 @@
 /** Worker thread for long scans. Executes one task after the other. */
 import { setPriority } from "node:os";
 import { parentPort } from "node:worker_threads";
-import { createScanCache } from "./kept-scans.js";
 import type { Secret } from "./scan.js";
+import { createScanCache } from "./scan-cache.js";
 import { performScanTask, type ScanTask } from "./task.js";
 
 /** `secrets` is absent if the thread probably has cached the scan with this key. If not, the thread responds with `missing`. */

@@ -77,11 +77,11 @@ export function createDeliverySuccessOutcome(info: SMTPConnection.SentMessageInf
 /** Error codes of nodemailer for a fault in the message itself. The message was not sent. */
 const MESSAGE_FAULT_CODES = ["EENVELOPE", "EMESSAGE"];
 
-/** Returns the outcome of a failed attempt. @param started true if the process had started to send the content */
-export function createDeliveryErrorOutcome(error: SmtpError, started: boolean): DeliveryOutcome {
+/** Returns the outcome of a failed attempt. @param contentStarted true if the process had started to send the content */
+export function createDeliveryErrorOutcome(error: SmtpError, contentStarted: boolean): DeliveryOutcome {
   const { responseCode = null, code = "", rejectedErrors, forbidden } = error;
   const detail = describeError(error);
-  if (responseCode === null && started) return { kind: "unsure", detail };
+  if (responseCode === null && contentStarted) return { kind: "unsure", detail };
   const refused = listRefusedRecipients(rejectedErrors);
   if (forbidden !== undefined)
     return { kind: "refused", permanent: forbidden, isSettingFault: true, code: null, refused, detail };

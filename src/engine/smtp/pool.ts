@@ -34,7 +34,7 @@ export class SmtpPool<Server extends object> {
   private readonly connectionsByServer = new Map<string, ServerConnections>();
   private stopped = false;
 
-  constructor(private readonly open: (server: Server) => Promise<SMTPConnection>) {}
+  constructor(private readonly openConnection: (server: Server) => Promise<SMTPConnection>) {}
 
   private freeSlot(key: string): void {
     const connections = this.connectionsByServer.get(key)!;
@@ -43,23 +43,23 @@ export class SmtpPool<Server extends object> {
     if (connections.openCount === 0 && connections.waitingCallers.length === 0) this.connectionsByServer.delete(key);
   }
 
-  private closeSession(pooled: OpenSession): void {
-    clearTimeout(pooled.timer);
-    const connections = this.connectionsByServer.get(pooled.key);
-    if (connections) connections.idle = connections.idle.filter((session) => session !== pooled);
-    if (pooled.isBroken || this.stopped) pooled.connection.close();
-    else pooled.connection.quit();
-    this.freeSlot(pooled.key);
+  private closeSession(session: OpenSession): void {
+    clearTimeout(session.timer);
+    const connections = this.connectionsByServer.get(session.key);
+    if (connections) connections.idle = connections.idle.filter((other) => other !== session);
+    if (session.isBroken || this.stopped) session.connection.close();
+    else session.connection.quit();
+    this.freeSlot(session.key);
   }
 
   /** Resolves with an idle connection, or with null if the caller must open one. @throws the signal's reason */
-  private async acquireSession(key: string, signal: AbortSignal): Promise<OpenSession | null> {
+  private async waitForIdleSessionOrSlot(key: string, signal: AbortSignal): Promise<OpenSession | null> {
     for (;;) {
       signal.throwIfAborted();
       const connections = this.connectionsByServer.get(key) ?? { openCount: 0, idle: [], waitingCallers: [] };
       this.connectionsByServer.set(key, connections);
-      const idle = connections.idle.pop();
-      if (idle) return idle;
+      const idleSession = connections.idle.pop();
+      if (idleSession) return idleSession;
       if (connections.openCount < CONNECTIONS_PER_SERVER) {
         connections.openCount += 1;
         return null;
@@ -76,17 +76,17 @@ export class SmtpPool<Server extends object> {
    * Returns an idle connection to the server, or opens one. Call `returnSession` afterwards.
    * @throws the abort reason of the signal; errors of opening a connection
    */
-  async takeSession(server: Server, signal: AbortSignal): Promise<PooledSmtpSession> {
+  async borrowSession(server: Server, signal: AbortSignal): Promise<PooledSmtpSession> {
     const key = computeServerKey(server);
-    const idle = await this.acquireSession(key, signal);
-    if (idle) {
-      clearTimeout(idle.timer);
-      idle.isReused = true;
-      return idle;
+    const idleSession = await this.waitForIdleSessionOrSlot(key, signal);
+    if (idleSession) {
+      clearTimeout(idleSession.timer);
+      idleSession.isReused = true;
+      return idleSession;
     }
     try {
-      const connection = await this.open(server);
-      const pooled: OpenSession = {
+      const connection = await this.openConnection(server);
+      const session: OpenSession = {
         key,
         connection,
         isReused: false,
@@ -95,10 +95,10 @@ export class SmtpPool<Server extends object> {
         timer: undefined,
       };
       connection.once("end", () => {
-        pooled.isBroken = true;
-        if (this.connectionsByServer.get(key)?.idle.includes(pooled)) this.closeSession(pooled);
+        session.isBroken = true;
+        if (this.connectionsByServer.get(key)?.idle.includes(session)) this.closeSession(session);
       });
-      return pooled;
+      return session;
     } catch (error) {
       this.freeSlot(key);
       throw error;
@@ -106,21 +106,22 @@ export class SmtpPool<Server extends object> {
   }
 
   returnSession(session: PooledSmtpSession): void {
-    const pooled = session as OpenSession;
-    pooled.messageCount += 1;
-    if (this.stopped || pooled.isBroken || pooled.messageCount >= MESSAGES_PER_CONNECTION) {
-      this.closeSession(pooled);
+    const openSession = session as OpenSession;
+    openSession.messageCount += 1;
+    if (this.stopped || openSession.isBroken || openSession.messageCount >= MESSAGES_PER_CONNECTION) {
+      this.closeSession(openSession);
       return;
     }
-    const connections = this.connectionsByServer.get(pooled.key)!;
-    connections.idle.push(pooled);
-    pooled.timer = setTimeout(() => this.closeSession(pooled), IDLE_TIMEOUT_MS).unref();
+    const connections = this.connectionsByServer.get(openSession.key)!;
+    connections.idle.push(openSession);
+    openSession.timer = setTimeout(() => this.closeSession(openSession), IDLE_TIMEOUT_MS).unref();
     connections.waitingCallers.shift()?.();
   }
 
   /** Closes idle connections now, and other connections when their message has been sent. */
   stop(): void {
     this.stopped = true;
-    for (const { idle } of this.connectionsByServer.values()) for (const pooled of [...idle]) this.closeSession(pooled);
+    for (const { idle } of this.connectionsByServer.values())
+      for (const session of [...idle]) this.closeSession(session);
   }
 }

@@ -213,7 +213,7 @@ export class Ai {
       settings.secretValues.read(appId),
     );
     const secrets = entries.flatMap(([name, value]) => findSecretsInSettingValue(name, value));
-    return scannerCache.getScan(String(appId), `${appId}:${version}`, secrets);
+    return scannerCache.getScanner(String(appId), `${appId}:${version}`, secrets);
   }
 
   /**

@@ -50,12 +50,12 @@ interface MessageDestinationsOptions {
   allowHttp: boolean;
 }
 
-function collectSecrets(key: string, value: unknown): { name: string; value: string; whole: boolean }[] {
+function collectSecrets(key: string, value: unknown): { name: string; value: string; mustMatchWhole: boolean }[] {
   const fields = (typeof value === "object" && value !== null ? value : {}) as Record<string, unknown>;
   const secretTexts = SECRET_FIELDS.map((field) => fields[field]).filter((text) => typeof text === "string");
   return secretTexts
     .filter((text) => text.length >= SECRET_MIN_CHARACTERS)
-    .map((text) => ({ name: key, value: text, whole: false }));
+    .map((text) => ({ name: key, value: text, mustMatchWhole: false }));
 }
 
 export class MessageDestinations {
@@ -104,7 +104,7 @@ export class MessageDestinations {
     ];
     if (secrets.length === 0) return text;
     const [masked] = await scannerCache
-      .getScan(String(appId), `messages:${JSON.stringify(secrets)}`, secrets)
+      .getScanner(String(appId), `messages:${JSON.stringify(secrets)}`, secrets)
       .mask([{ text }]);
     return masked!;
   }

@@ -75,7 +75,7 @@ export class Entries {
     if (!maySelectEntryById(grant)) throw createAccessDeniedError();
     const [entry] = await rows<StoredEntry>(this.options.db, SELECT_ENTRY, [source.appId, source.id, id]);
     if (!entry || !meetsColumnConditions(entry.data, grant.conditions)) throw new ActionError("ENTRY_NOT_FOUND");
-    return toEntry(entry, source.id, rights.singleEntryScope(source)!.canSee);
+    return toEntry(entry, source.id, rights.singleEntryScope(source)!.canSeeColumn);
   }
 
   /**

@@ -74,7 +74,7 @@ export class EntryCounter {
       return row!;
     }
     const all = new SqlStatement();
-    const allEntriesSql = `SELECT 1 FROM data_source_entry e WHERE ${entryConditionSql(key, { scope: { canSee: () => true, filter: null }, where: null }, all, "e")}`;
+    const allEntriesSql = `SELECT 1 FROM data_source_entry e WHERE ${entryConditionSql(key, { scope: { canSeeColumn: () => true, filter: null }, where: null }, all, "e")}`;
     const { rows } = await this.explainPlan(key.appId, allEntriesSql, all.values);
     const { seen: sampled, matching: matched } = await this.sampleEntries(key, conditions.join(" AND "), statement);
     // Without a match in the sample, the planner's estimate is more precise.

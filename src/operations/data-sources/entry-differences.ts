@@ -57,10 +57,10 @@ function matchConditionSql(
 ): string {
   const filter = compileWhere(
     scope.filter,
-    createEntryDocumentSource(alias, UNRESTRICTED_ENTRY_SCOPE.canSee),
+    createEntryDocumentSource(alias, UNRESTRICTED_ENTRY_SCOPE.canSeeColumn),
     statement,
   );
-  return `${filter} AND ${compileWhere(where, createEntryDocumentSource(alias, scope.canSee), statement)}`;
+  return `${filter} AND ${compileWhere(where, createEntryDocumentSource(alias, scope.canSeeColumn), statement)}`;
 }
 
 /** SQL for the names of the top-level columns in which the earlier state `b` of an entry differs from the current state `e`. */
@@ -114,7 +114,7 @@ export async function readEntryDifferences(
   let count = 0;
   for (const row of rows) {
     if (!row.was && !row.is) continue;
-    if (row.was && row.is && row.changed && !row.changed.some(requested.scope.canSee)) continue;
+    if (row.was && row.is && row.changed && !row.changed.some(requested.scope.canSeeColumn)) continue;
     const entry = row.is ? toEntryView(row) : old(row);
     bytes += entry.data.text.length;
     count += 1;

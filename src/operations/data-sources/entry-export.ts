@@ -118,7 +118,7 @@ export class EntryExport {
     scope: VisibleEntryScope,
     { format, spreadsheet }: EntryExportOptions,
   ): AsyncGenerator<string> {
-    const visibleColumns = columns.filter((column) => scope.canSee(column));
+    const visibleColumns = columns.filter((column) => scope.canSeeColumn(column));
     const formatter =
       format === "csv"
         ? createCsvFormatter(visibleColumns, spreadsheet)

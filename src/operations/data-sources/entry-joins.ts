@@ -65,7 +65,7 @@ async function openJoin<Source extends DataSourceKey>(
 
 /** Builds FROM and WHERE for the joined entries. `k.at` identifies the entry of the result page: it is the entry's index in `keys`. */
 function matchingEntriesSql({ join, key, scope }: ReadableJoin, keys: JoinValues, statement: SqlStatement): string {
-  const source = createEntryDocumentSource("j", scope.canSee);
+  const source = createEntryDocumentSource("j", scope.canSeeColumn);
   const fieldPath = `join.${join.name}`;
   const condition = entryConditionSql(key, { scope, where: join.where }, statement, "j");
   const paths = join.on.map(([left, right]) => parseDocumentPath(right, `${fieldPath}.on.${left}`, source, true));
@@ -114,7 +114,7 @@ export class EntryJoins {
       entries.map(({ id }) => id),
       key.appId,
     );
-    const source = createEntryDocumentSource("e", scope.canSee);
+    const source = createEntryDocumentSource("e", scope.canSeeColumn);
     const texts = join.on.map(([left]) => {
       const value = valueAtPathSql(parseDocumentPath(left, `join.${join.name}.on`, source, true), source, statement);
       return `CASE WHEN ${isScalarSql(value)} THEN ${jsonTextSql(value)} END`;
@@ -132,7 +132,7 @@ export class EntryJoins {
     const { join, key, scope } = joinedSource;
     const statement = new SqlStatement();
     const fromSql = matchingEntriesSql(joinedSource, keys, statement);
-    const source = createEntryDocumentSource("j", scope.canSee);
+    const source = createEntryDocumentSource("j", scope.canSeeColumn);
     const order = parseOrder(join.order, source, `join.${join.name}.order`);
     const orderSql = orderBySql(
       order,
@@ -162,7 +162,7 @@ export class EntryJoins {
     const { resultForm } = join;
     let figure = "count(*)";
     if (resultForm.as === "sum") {
-      const source = createEntryDocumentSource("j", scope.canSee);
+      const source = createEntryDocumentSource("j", scope.canSeeColumn);
       const value = valueAtPathSql(
         parseDocumentPath(resultForm.column, `join.${join.name}.sum`, source),
         source,
@@ -188,8 +188,8 @@ export class EntryJoins {
     for (const join of joins.filter((requiredJoin) => requiredJoin.required)) {
       const joinedSource = await openJoin(key, join, sources);
       const [left, right] = [
-        createEntryDocumentSource("e", sources.scope.canSee),
-        createEntryDocumentSource("j", joinedSource.scope.canSee),
+        createEntryDocumentSource("e", sources.scope.canSeeColumn),
+        createEntryDocumentSource("j", joinedSource.scope.canSeeColumn),
       ];
       const equal = join.on.map(([leftColumn, rightColumn]) => {
         const fieldPath = `join.${join.name}.on`;

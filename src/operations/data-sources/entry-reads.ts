@@ -97,7 +97,7 @@ class TimeLimitedEntryReader {
     keys: readonly SortKey[],
   ): Promise<{ rows: RowWithSortKeys[]; pages?: CursorPagination }> {
     const statement = new SqlStatement();
-    const source = createEntryDocumentSource("e", access.scope.canSee);
+    const source = createEntryDocumentSource("e", access.scope.canSeeColumn);
     const where = [
       entryConditionSql(key, { scope: access.scope, where: options.where, ids: access.ids }, statement, "e"),
     ];
@@ -129,14 +129,14 @@ class TimeLimitedEntryReader {
     const statement = new SqlStatement();
     const fromCondition = entryConditionSql(key, { scope, where: options.where, ids: access.ids }, statement, "e");
     const matchingEntriesSql = `SELECT e.doc AS d, e."order" AS n, e.id AS m FROM data_source_entry e WHERE ${fromCondition}`;
-    const compiledAggregate = compileAggregate(options.aggregate, matchingEntriesSql, scope.canSee, statement);
+    const compiledAggregate = compileAggregate(options.aggregate, matchingEntriesSql, scope.canSeeColumn, statement);
     const limitSql = `LIMIT ${statement.bind(options.limit, "bigint")} OFFSET ${statement.bind(options.offset, "bigint")}`;
     const aggregatedSql = `SELECT d::text AS data, octet_length(d::text) AS bytes FROM (${compiledAggregate.sql}) made ORDER BY n, m ${limitSql}`;
     const sql = `SELECT data FROM (SELECT data, sum(bytes) OVER (ROWS UNBOUNDED PRECEDING) AS total_bytes, row_number() OVER () AS place
       FROM (${aggregatedSql}) chosen) sized WHERE total_bytes <= ${LIST_PAGE_MAX_BYTES} OR place = 1 ORDER BY place`;
     refuseUnknownFields(options.receivedQuery, QUERY_SHAPE);
     const rows = await this.read<{ data: string }>(key.appId, sql, statement.values);
-    const isShown = (column: string) => !compiledAggregate.areEntries || scope.canSee(column);
+    const isShown = (column: string) => !compiledAggregate.areEntries || scope.canSeeColumn(column);
     return { entries: rows.map(({ data }) => new JsonText(orderMembers(data, compiledAggregate.keys, isShown))) };
   }
 
@@ -163,7 +163,7 @@ class TimeLimitedEntryReader {
   ): Promise<FindEntriesResult> {
     const options = parseFindOptions(query);
     if (options.aggregate !== null) return this.aggregateEntries(key, options, access);
-    const keys = parseOrder(options.order, createEntryDocumentSource("e", access.scope.canSee));
+    const keys = parseOrder(options.order, createEntryDocumentSource("e", access.scope.canSeeColumn));
     const { rows, pages } = await this.readPageRows(key, options, access, keys);
     await access.reserve?.(rows.reduce((sum, { data }) => sum + data.length, 0));
     const entries = rows.map((row) => rowToEntryView(row, key.id, access.scope, options.attributes));
@@ -207,7 +207,7 @@ class TimeLimitedEntryReader {
     const valuesByColumn: Record<string, JsonText[]> = {};
     for (const [at, column] of requireList(columns, "columns", AGGREGATE_FIELDS_MAX, 1).entries()) {
       const statement = new SqlStatement();
-      const source = createEntryDocumentSource("e", scope.canSee);
+      const source = createEntryDocumentSource("e", scope.canSeeColumn);
       const value = valueAtPathSql(parseDocumentPath(column, `columns[${at}]`, source), source, statement);
       const fromCondition = entryConditionSql(key, { scope, where: null }, statement, "e");
       const distinctValuesSql = `SELECT value::text, octet_length(value::text) AS bytes

@@ -125,13 +125,13 @@ function createRights(
       const accessGrant = grant(source, "delete");
       checkRequiredColumns(accessGrant, listWhereColumns(where), "where");
       rejectWhereThatContradictsRule(accessGrant, where);
-      const { canSee, filter } = createVisibleEntryScope(accessGrant, createHashedColumnSet(source));
-      if (entryCaller.isTrusted) return { canSee, filter };
+      const { canSeeColumn, filter } = createVisibleEntryScope(accessGrant, createHashedColumnSet(source));
+      if (entryCaller.isTrusted) return { canSeeColumn, filter };
       // The `where` of a removal cannot test columns that the caller cannot read: the number of removed entries would reveal their values.
       const readableScope = singleEntryScope(source);
       return {
-        canSee: (column) =>
-          canSee(column) && (readableScope?.canSee(column) ?? accessGrant.requiredColumns.includes(column)),
+        canSeeColumn: (column) =>
+          canSeeColumn(column) && (readableScope?.canSeeColumn(column) ?? accessGrant.requiredColumns.includes(column)),
         filter,
       };
     },

@@ -28,10 +28,13 @@ export interface EntryView {
  * Returns the SQL expressions for an entry, which `compileWhere` uses to compile a query.
  * @param entry SQL alias of the entry
  */
-export const createEntryDocumentSource = (entry: string, canSee: (column: string) => boolean): QueriedDocument => ({
+export const createEntryDocumentSource = (
+  entry: string,
+  canSeeColumn: (column: string) => boolean,
+): QueriedDocument => ({
   documentSql: `${entry}.doc`,
   entryAlias: entry,
-  canSeeColumn: canSee,
+  canSeeColumn,
 });
 
 /**
@@ -51,9 +54,9 @@ export function entryConditionSql(
   if (ids) conditions.push(`${entry}.id = ANY(${statement.bind(ids, "bigint[]")})`);
   if (scope.filter)
     conditions.push(
-      compileWhere(scope.filter, createEntryDocumentSource(entry, UNRESTRICTED_ENTRY_SCOPE.canSee), statement),
+      compileWhere(scope.filter, createEntryDocumentSource(entry, UNRESTRICTED_ENTRY_SCOPE.canSeeColumn), statement),
     );
-  conditions.push(compileWhere(where, createEntryDocumentSource(entry, scope.canSee), statement));
+  conditions.push(compileWhere(where, createEntryDocumentSource(entry, scope.canSeeColumn), statement));
   return conditions.join(" AND ");
 }
 
@@ -120,8 +123,8 @@ export function rowToEntryView(
   attributes: ReadonlySet<string> | null,
 ): EntryView {
   // If the caller sees all columns, returns the JSON text unchanged, without parsing it.
-  const isWhole = scope.canSee === UNRESTRICTED_ENTRY_SCOPE.canSee && attributes === null;
-  const isShown = (column: string) => scope.canSee(column) && (attributes === null || attributes.has(column));
+  const isWhole = scope.canSeeColumn === UNRESTRICTED_ENTRY_SCOPE.canSeeColumn && attributes === null;
+  const isShown = (column: string) => scope.canSeeColumn(column) && (attributes === null || attributes.has(column));
   return {
     id: row.id,
     dataSourceId,

@@ -40,7 +40,9 @@ export function toVisibleEntry(
   const scope = rights.singleEntryScope(source);
   const isReadable = scope !== null && canReadWrittenEntry(rights, source, entry.data);
   const hashedColumns = new Set(source.hashedColumns);
-  const sees = isReadable ? scope.canSee : (column: string) => written.includes(column) && !hashedColumns.has(column);
+  const sees = isReadable
+    ? scope.canSeeColumn
+    : (column: string) => written.includes(column) && !hashedColumns.has(column);
   return toEntry(entry, source.id, sees);
 }
 

@@ -23,14 +23,18 @@ export interface StoredEntry {
 
 export function pickVisibleColumns(
   data: Record<string, unknown>,
-  canSee: (column: string) => boolean,
+  canSeeColumn: (column: string) => boolean,
 ): Record<string, unknown> {
-  return Object.fromEntries(Object.entries(data).filter(([column]) => canSee(column)));
+  return Object.fromEntries(Object.entries(data).filter(([column]) => canSeeColumn(column)));
 }
 
 /** Converts a stored entry to the form that callers receive, without the columns that the caller cannot see. */
-export function toEntry(entry: StoredEntry, dataSourceId: number, canSee: VisibleEntryScope["canSee"]): Entry {
+export function toEntry(
+  entry: StoredEntry,
+  dataSourceId: number,
+  canSeeColumn: VisibleEntryScope["canSeeColumn"],
+): Entry {
   const { id, order, createdAt, updatedAt } = entry;
   const entryTimes = { createdAt: createdAt.toISOString(), updatedAt: updatedAt.toISOString() };
-  return { id, dataSourceId, data: pickVisibleColumns(entry.data, canSee), order, ...entryTimes };
+  return { id, dataSourceId, data: pickVisibleColumns(entry.data, canSeeColumn), order, ...entryTimes };
 }

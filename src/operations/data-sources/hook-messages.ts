@@ -112,7 +112,7 @@ function compileHookWhere(
   messages: readonly PendingMessage[],
   statement: SqlStatement,
 ): { sql: string } | { fault: string } {
-  const scope = { canSee: (column: string) => !source.hashedColumns.includes(column), filter: null };
+  const scope = { canSeeColumn: (column: string) => !source.hashedColumns.includes(column), filter: null };
   const ids = messages.map(({ entryId }) => entryId);
   try {
     return { sql: entryConditionSql(source, { scope, where, ids }, statement, "e") };

@@ -93,7 +93,7 @@ export class GitRepository {
           ...{ url: new URL(base + path), method, body, timeoutMs: REQUEST_TIMEOUT_MS },
           headers: {
             ...headers,
-            ...(authorization !== null && { authorization: authorization }),
+            ...(authorization !== null && { authorization }),
             "user-agent": "git/svc-app-actions",
           },
         },
@@ -105,9 +105,9 @@ export class GitRepository {
   async find(appId: number, fields: GitConnectionFields, token: string | null, ref: string): Promise<RemoteGitCommit> {
     try {
       const remote = await openGitRemote(this.createRequestSender(appId, fields, token));
-      const remoteCommit = await remote.find(ref);
+      const remoteCommit = await remote.findRef(ref);
       const fetch = () =>
-        remote.fetch(remoteCommit).catch((error: unknown) => {
+        remote.fetchPack(remoteCommit).catch((error: unknown) => {
           throw toActionError(error);
         });
       return { commit: remoteCommit.commit, target: remoteCommit.target, downloadPack: fetch };
@@ -125,7 +125,7 @@ export class GitRepository {
   async read(commit: string, folder: string, pack: Buffer): Promise<unknown> {
     try {
       return await this.options.packages.readRepository(
-        { commit, folder, entries: Object.values(ENTRY_POINT_FILE_NAMES).flat() },
+        { commit, folder, entryFileNames: Object.values(ENTRY_POINT_FILE_NAMES).flat() },
         pack,
       );
     } catch (error) {

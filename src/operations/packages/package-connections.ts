@@ -25,6 +25,6 @@ export function createPackageConnections({ allowPrivateNetwork, egressAddress, n
   return {
     scripts: createAddressCheckedConnections(sharedOptions),
     // The registry may be in a private network, because the operator of the service configures its URL.
-    npm: createAddressCheckedConnections({ ...sharedOptions, trusted: new Set(npm ? [registryHostAndPort] : []) }),
+    npm: createAddressCheckedConnections({ ...sharedOptions, trustedHosts: new Set(npm ? [registryHostAndPort] : []) }),
   };
 }

@@ -123,10 +123,10 @@ export class SecretBindingStore {
       findSecretsInSettingValue(key, value),
     );
     if (secrets.length === 0) return null;
-    const forms = secrets.flatMap(({ name, value, whole }) =>
-      whole ? [] : listSecretEncodings(value).map((form) => ({ name, value: form, whole: false })),
+    const forms = secrets.flatMap(({ name, value, mustMatchWhole }) =>
+      mustMatchWhole ? [] : listSecretEncodings(value).map((form) => ({ name, value: form, mustMatchWhole: false })),
     );
-    return scannerCache.getScan(`bound ${appId}`, `bound ${appId}:${version}:${tokens.generation(appId)}`, [
+    return scannerCache.getScanner(`bound ${appId}`, `bound ${appId}:${version}:${tokens.generation(appId)}`, [
       ...secrets,
       ...forms,
     ]);

@@ -176,7 +176,7 @@ export class RunAdmission {
   private async checkKey(key: ConcurrencyKey): Promise<void> {
     const { cancel, skippedTicks } = await this.db.transaction((manager) => this.checkLockedKey(manager, key));
     if (skippedTicks > 0) this.measures.ticks("concurrency", skippedTicks);
-    for (const { runId, for: displacedBy } of cancel)
+    for (const { runId, replacedBy: displacedBy } of cancel)
       if (!(await this.repository.cancelQueued(runId, displacedBy)))
         await this.db.query("SELECT pg_notify($1, $2)", createCancelRunNotice(runId, displacedBy));
   }

@@ -144,7 +144,7 @@ export class SecretStore {
     const fault = findSecretLimitFault(secrets);
     if (fault !== null) throw new ActionError("EXECUTION_FAILED", fault);
     return {
-      scanner: this.scannerCache.getScan(String(appId), `${appId}:${key}`, secrets),
+      scanner: this.scannerCache.getScanner(String(appId), `${appId}:${key}`, secrets),
       hasSecrets: secrets.length > 0,
     };
   }

@@ -154,8 +154,8 @@ function readEmbeddings(body: Record<string, unknown>): AiAnswer {
   };
 }
 
-const JPEG_START = "/9j/";
-const WEBP_START = "UklGR";
+const JPEG_BASE64_START = "/9j/";
+const WEBP_BASE64_START = "UklGR";
 
 function readImages(body: Record<string, unknown>): AiAnswer {
   const data = getValueAtPath(body, "data");
@@ -164,9 +164,9 @@ function readImages(body: Record<string, unknown>): AiAnswer {
     const bytes = getValueAtPath(item, "b64_json");
     if (typeof bytes !== "string")
       throw new AiError("UNSUPPORTED", "the AI provider did not send the bytes of an image, but for example its URL");
-    const contentType = bytes.startsWith(JPEG_START)
+    const contentType = bytes.startsWith(JPEG_BASE64_START)
       ? "image/jpeg"
-      : bytes.startsWith(WEBP_START)
+      : bytes.startsWith(WEBP_BASE64_START)
         ? "image/webp"
         : "image/png";
     return { contentType, data: bytes };
@@ -207,5 +207,5 @@ export const OPENAI_API: AiProviderApi = {
     if (typeof getValueAtPath(answer, "text") !== "string") throw createMalformedResponseError("text");
     return { text: toTextOrEmpty(getValueAtPath(answer, "text")) };
   },
-  createEventReader: createEventReader,
+  createEventReader,
 };

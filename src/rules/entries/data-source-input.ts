@@ -66,20 +66,24 @@ function parseField(
  */
 export function checkIsUsersFlagChange(
   isUsers: boolean | undefined,
-  { before, mayMark, hashed }: { before: boolean; mayMark: boolean; hashed: readonly string[] },
+  {
+    before,
+    mayMark: mayChangeUsersFlag,
+    hashed: hashedColumns,
+  }: { before: boolean; mayMark: boolean; hashed: readonly string[] },
 ): void {
   if (isUsers === undefined || isUsers === before) return;
-  if (!mayMark)
+  if (!mayChangeUsersFlag)
     throw new ActionError(
       "FORBIDDEN",
       "only a person who is signed in can change the field isUsers, which marks the data source with the users of the app; tokens cannot",
     );
-  if (isUsers && hashed.length === 0) {
+  if (isUsers && hashedColumns.length === 0) {
     throw new ActionError("REQUEST_INVALID", '"isUsers" needs a hashed column; add a hook with the operation "hash"');
   }
 }
 
-function parseRows(value: unknown): EntryData[] {
+function parseEntries(value: unknown): EntryData[] {
   if (value === undefined || value === null) return [];
   return parseEntryList(value, "entries").map((row, index) => parseEntryData(row, `entries[${index}]`));
 }
@@ -96,7 +100,7 @@ export function parseNewDataSource<Indexes>(
   const fields = {
     ...parseFields(body, parseIndexes),
     name: parseName(body["name"]),
-    entries: parseRows(body["entries"]),
+    entries: parseEntries(body["entries"]),
   };
   refuseUnknownFields(body, NEW_DATA_SOURCE_SHAPE);
   return fields;

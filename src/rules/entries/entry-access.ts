@@ -43,7 +43,7 @@ const ruleApplies = (rule: EntryAccessRule, verb: EntryVerb, user: AppUserData |
   rule.enabled !== false && rule.type.includes(verb) && isUserAllowedByRule(rule.allow, user);
 
 const ALL_PERMISSIONS: EntryPermissions = {
-  mayAccessColumn: EVERY_COLUMN.canSee,
+  mayAccessColumn: EVERY_COLUMN.canSeeColumn,
   requiredColumns: [],
   conditions: {},
   fingerprint: "everything",
@@ -53,31 +53,35 @@ function createRulePermissions(rule: EntryAccessRule, user: AppUserData | null):
   const { include, exclude = [], require = [] } = rule;
   const conditionSets = require
     .filter((requirement) => typeof requirement !== "string")
-    .map((tests) => fillConditionPlaceholders(tests, user));
+    .map((columnConditions) => fillConditionPlaceholders(columnConditions, user));
   if (conditionSets.includes(null)) throw createAccessDeniedError();
-  const tests = mergeConditions(conditionSets as ColumnConditions[]);
-  const required = [...require.filter((requirement) => typeof requirement === "string"), ...Object.keys(tests)];
+  const conditions = mergeConditions(conditionSets as ColumnConditions[]);
+  const requiredColumns = [
+    ...require.filter((requirement) => typeof requirement === "string"),
+    ...Object.keys(conditions),
+  ];
   const mayAccess = (column: string) => (include?.includes(column) ?? true) && !exclude.includes(column);
   return {
     mayAccessColumn: mayAccess,
-    requiredColumns: required,
-    conditions: tests,
-    fingerprint: JSON.stringify([include, exclude, required, tests]),
+    requiredColumns,
+    conditions,
+    fingerprint: JSON.stringify([include, exclude, requiredColumns, conditions]),
   };
 }
 
 /** Merges sets of conditions. @throws DATA_SOURCE_ACCESS_DENIED if two of them have the same column and operator, but different values */
 function mergeConditions(conditionSets: readonly ColumnConditions[]): ColumnConditions {
-  const mergedTests: Record<string, ValueCondition> = {};
-  for (const [column, test] of conditionSets.flatMap((tests) => Object.entries(tests))) {
-    const testBefore = Object.hasOwn(mergedTests, column) ? mergedTests[column]! : {};
-    const hasConflict = Object.entries(test).some(
-      ([name, value]) => Object.hasOwn(testBefore, name) && testBefore[name as keyof ValueCondition] !== value,
+  const mergedConditions: Record<string, ValueCondition> = {};
+  for (const [column, condition] of conditionSets.flatMap((columnConditions) => Object.entries(columnConditions))) {
+    const conditionBefore = Object.hasOwn(mergedConditions, column) ? mergedConditions[column]! : {};
+    const hasConflict = Object.entries(condition).some(
+      ([name, value]) =>
+        Object.hasOwn(conditionBefore, name) && conditionBefore[name as keyof ValueCondition] !== value,
     );
     if (hasConflict) throw createAccessDeniedError();
-    mergedTests[column] = { ...testBefore, ...test };
+    mergedConditions[column] = { ...conditionBefore, ...condition };
   }
-  return mergedTests;
+  return mergedConditions;
 }
 
 /** Returns the index of the first rule that matches the operation (`verb`) and the user (null: anonymous visitor); -1 if none does. */
@@ -107,12 +111,12 @@ export function findEntryPermissions(
  * True if the caller may select an entry by its ID, to read, change or remove it. False if the access rule requires a column in the
  * `where`, without a condition on its value. A request with an ID has no `where`.
  */
-export const maySelectEntryById = ({ requiredColumns: required, conditions: tests }: EntryPermissions): boolean =>
-  required.every((column) => Object.hasOwn(tests, column));
+export const maySelectEntryById = ({ requiredColumns, conditions }: EntryPermissions): boolean =>
+  requiredColumns.every((column) => Object.hasOwn(conditions, column));
 
 /** Converts the conditions of an access rule to a `where`; null if there are no conditions. */
-export function convertColumnConditionsToWhere(tests: ColumnConditions): Record<string, unknown> | null {
-  const conditions = Object.entries(tests).flatMap(([column, { equals, notequals, contains }]) => {
+export function convertColumnConditionsToWhere(columnConditions: ColumnConditions): Record<string, unknown> | null {
+  const conditions = Object.entries(columnConditions).flatMap(([column, { equals, notequals, contains }]) => {
     const path = `data.${column.replaceAll(".", "\\.")}`;
     return [
       // `$eq` also matches a list that contains the value. `equals` of an access rule does not, so `$not` excludes lists.
@@ -173,10 +177,10 @@ function* listRequiredValues(where: unknown): Generator<[column: string, value: 
 }
 
 /** Rejects a `where` that requires a column to have a value other than the one in the access rule. @throws DATA_SOURCE_ACCESS_DENIED */
-export function rejectWhereThatContradictsRule({ conditions: tests }: EntryPermissions, where: unknown): void {
+export function rejectWhereThatContradictsRule({ conditions }: EntryPermissions, where: unknown): void {
   for (const [column, value] of listRequiredValues(where)) {
-    const test = Object.hasOwn(tests, column) ? tests[column]! : {};
-    if (test.equals !== undefined && test.equals !== value) throw createAccessDeniedError();
+    const condition = Object.hasOwn(conditions, column) ? conditions[column]! : {};
+    if (condition.equals !== undefined && condition.equals !== value) throw createAccessDeniedError();
   }
 }
 
@@ -185,13 +189,13 @@ export function rejectWhereThatContradictsRule({ conditions: tests }: EntryPermi
  * @throws DATA_SOURCE_ACCESS_DENIED
  */
 export function checkRequiredColumns(
-  grant: EntryPermissions,
+  permissions: EntryPermissions,
   input: ReadonlySet<string>,
   checkedField: "where" | "data",
 ): void {
-  const missingColumn = grant.requiredColumns.find((column) => !input.has(column));
+  const missingColumn = permissions.requiredColumns.find((column) => !input.has(column));
   if (missingColumn === undefined) return;
-  if (!grant.mayAccessColumn(missingColumn)) throw createAccessDeniedError();
+  if (!permissions.mayAccessColumn(missingColumn)) throw createAccessDeniedError();
   const position = checkedField === "where" ? '"where", outside of $or, $nor and $not' : '"data"';
   throw new ActionError(
     "DATA_SOURCE_ACCESS_DENIED",
@@ -201,11 +205,14 @@ export function checkRequiredColumns(
 
 /**
  * Returns the columns that a read may return, and a filter for the entries that the caller may read.
- * @param hashed names of hashed columns, which no caller can read
+ * @param hashedColumns names of hashed columns, which no caller can read
  */
-export function createVisibleEntryScope(grant: EntryPermissions, hashed: ReadonlySet<string>): VisibleEntryScope {
+export function createVisibleEntryScope(
+  permissions: EntryPermissions,
+  hashedColumns: ReadonlySet<string>,
+): VisibleEntryScope {
   return {
-    canSee: (column) => !hashed.has(column) && grant.mayAccessColumn(column),
-    filter: convertColumnConditionsToWhere(grant.conditions),
+    canSeeColumn: (column) => !hashedColumns.has(column) && permissions.mayAccessColumn(column),
+    filter: convertColumnConditionsToWhere(permissions.conditions),
   };
 }

@@ -85,7 +85,7 @@ function rejectUnstorableText(data: EntryData, fieldPath: string): void {
 const ENTRY_FIELDS = ["id", "dataSourceId", "createdAt", "updatedAt", "order"];
 
 /** True if an object has the form of an entry in a response. It may have `joins` (results of joins) only together with all other fields. */
-function looksLikeReadEntry(body: Record<string, unknown>): body is { data: EntryData } {
+function looksLikeResponseEntry(body: Record<string, unknown>): body is { data: EntryData } {
   if (!isObject(body["data"])) return false;
   const isComplete = ENTRY_FIELDS.every((field) => Object.hasOwn(body, field));
   const fields = ["data", ...ENTRY_FIELDS, ...(isComplete ? ["joins"] : [])];
@@ -101,7 +101,7 @@ export function parseEntryData(body: unknown, fieldPath: string): EntryData {
   if (!isObject(body)) {
     refuseField(fieldPath, "an object of column names and values", body);
   }
-  if (looksLikeReadEntry(body)) return body.data;
+  if (looksLikeResponseEntry(body)) return body.data;
   const { data } = body;
   if (data === undefined || Object.keys(body).length > 1) return body;
   const remedy = 'to write a column with the name "data", send {"data": {"data": …}}';
@@ -119,7 +119,7 @@ export function toReadableEntryText(dataText: string): string {
   if (!dataText.includes('"data"')) return dataText;
   const data = JSON.parse(dataText) as EntryData;
   if (!Object.hasOwn(data, "data")) return dataText;
-  const isAmbiguous = isObject(data["data"]) ? looksLikeReadEntry(data) : Object.keys(data).length === 1;
+  const isAmbiguous = isObject(data["data"]) ? looksLikeResponseEntry(data) : Object.keys(data).length === 1;
   return isAmbiguous ? `{"data":${dataText}}` : dataText;
 }
 
@@ -168,8 +168,8 @@ export function parseIfUpdatedAt(value: unknown, field: string): ExpectedVersion
   refuseField(field, "the time updatedAt of an entry", value);
 }
 
-function readFlag(body: Record<string, unknown>, name: string, otherwise: boolean): boolean {
-  const value = body[name] ?? otherwise;
+function readFlag(body: Record<string, unknown>, name: string, defaultValue: boolean): boolean {
+  const value = body[name] ?? defaultValue;
   if (typeof value === "boolean") return value;
   refuseField(name, "true or false", value);
 }

@@ -43,23 +43,32 @@ function rejectRepeatedColumns(comparisons: SeparatedWhere["hashedComparisons"])
  * or in `$and`. In other nested conditions, hashed columns count as missing.
  * @throws REQUEST_INVALID if a condition on a hashed column is no comparison with a text or number, or if a column is compared twice
  */
-export function separateHashedConditions(where: unknown, hashed: readonly string[], depth = 0): SeparatedWhere | null {
+export function separateHashedConditions(
+  where: unknown,
+  hashedColumns: readonly string[],
+  depth = 0,
+): SeparatedWhere | null {
   // A `where` that nests deeper is rejected when it is compiled to SQL.
-  if (!isObject(where) || hashed.length === 0 || depth > WHERE_MAX_DEPTH) return null;
+  if (!isObject(where) || hashedColumns.length === 0 || depth > WHERE_MAX_DEPTH) return null;
   const hashedComparisons: (readonly [string, string])[] = [];
   const otherConditions: [string, unknown][] = [];
   for (const [key, condition] of Object.entries(where)) {
     if (key === "$and" && Array.isArray(condition)) {
       const branches = condition.map((branch) => ({
         branch,
-        separated: separateHashedConditions(branch, hashed, depth + 1),
+        separatedBranch: separateHashedConditions(branch, hashedColumns, depth + 1),
       }));
-      hashedComparisons.push(...branches.flatMap(({ separated }) => separated?.hashedComparisons ?? []));
-      otherConditions.push([key, branches.map(({ branch, separated }) => separated?.whereWithoutHashed ?? branch)]);
+      hashedComparisons.push(
+        ...branches.flatMap(({ separatedBranch: separated }) => separated?.hashedComparisons ?? []),
+      );
+      otherConditions.push([
+        key,
+        branches.map(({ branch, separatedBranch: separated }) => separated?.whereWithoutHashed ?? branch),
+      ]);
       continue;
     }
     const column = key.startsWith("$") ? null : getColumnNamedByWhereKey(key);
-    if (column === null || !hashed.includes(column)) otherConditions.push([key, condition]);
+    if (column === null || !hashedColumns.includes(column)) otherConditions.push([key, condition]);
     else hashedComparisons.push([column, parseComparedText(column, condition)]);
   }
   rejectRepeatedColumns(hashedComparisons);

@@ -67,12 +67,12 @@ const isValidAddress = (type: SendingHook["type"], text: string): boolean =>
 
 /** Returns the reason why an address is invalid, without the address, which is personal data; null if all are valid or empty. */
 function describeAddressFault(type: SendingHook["type"], addresses: readonly FilledAddress[]): string | null {
-  const invalid = addresses.filter(({ text }) => text !== "" && !isValidAddress(type, text));
-  const [first] = invalid;
+  const invalidAddresses = addresses.filter(({ text }) => text !== "" && !isValidAddress(type, text));
+  const [first] = invalidAddresses;
   if (first === undefined) return null;
   const columns = listPlaceholderNames(first.template).slice(0, LISTED_COLUMNS_MAX).map(describeValue).join(", ");
   const placeholderText = columns === "" ? "" : ` after its placeholders are replaced (columns: ${columns})`;
-  const otherFaultCount = invalid.length - 1;
+  const otherFaultCount = invalidAddresses.length - 1;
   const otherFaults =
     otherFaultCount === 0
       ? ""

@@ -43,17 +43,17 @@ type Stage = (
   stageOptions: unknown,
   fieldPath: string,
   input: AggregateStageSql,
-  canSee: QueriedDocument["canSeeColumn"],
+  canSeeColumn: QueriedDocument["canSeeColumn"],
   statement: SqlStatement,
 ) => AggregateStageSql;
 
 const createDocumentSource = (
   { areEntries }: AggregateStageSql,
-  canSee: QueriedDocument["canSeeColumn"],
+  canSeeColumn: QueriedDocument["canSeeColumn"],
 ): QueriedDocument => ({
   documentSql: "d",
   entryAlias: null,
-  canSeeColumn: areEntries ? canSee : () => true,
+  canSeeColumn: areEntries ? canSeeColumn : () => true,
 });
 
 /**
@@ -64,13 +64,13 @@ const OFFSET_BARRIER = "OFFSET 0";
 const createFromClause = ({ sql }: AggregateStageSql, statement: SqlStatement): string =>
   `FROM (${sql}) ${statement.createAlias()}`;
 
-const matchStage: Stage = (stageOptions, fieldPath, input, canSee, statement) => {
+const matchStage: Stage = (stageOptions, fieldPath, input, canSeeColumn, statement) => {
   if (!isObject(stageOptions)) refuseField(fieldPath, "an object with conditions on columns", stageOptions);
-  const condition = compileWhere(stageOptions, createDocumentSource(input, canSee), statement, fieldPath);
+  const condition = compileWhere(stageOptions, createDocumentSource(input, canSeeColumn), statement, fieldPath);
   return { ...input, sql: `SELECT d, n, m ${createFromClause(input, statement)} WHERE ${condition}` };
 };
 
-const sortStage: Stage = (stageOptions, fieldPath, input, canSee, statement) => {
+const sortStage: Stage = (stageOptions, fieldPath, input, canSeeColumn, statement) => {
   if (!isObject(stageOptions)) refuseField(fieldPath, "an object with 1 or -1 for each column", stageOptions);
   const columns = Object.entries(stageOptions);
   if (columns.length === 0 || columns.length > ORDER_COLUMNS_MAX)
@@ -78,8 +78,8 @@ const sortStage: Stage = (stageOptions, fieldPath, input, canSee, statement) => 
   const order = columns.flatMap(([column, direction]) => {
     const innerPath = `${fieldPath}.${column}`;
     if (direction !== 1 && direction !== -1) refuseField(innerPath, "1 or -1", direction);
-    const at = createDocumentSource(input, canSee);
-    const key = sortableValueSql(parseDocumentPath(column, innerPath, at), at, statement);
+    const source = createDocumentSource(input, canSeeColumn);
+    const key = sortableValueSql(parseDocumentPath(column, innerPath, source), source, statement);
     const directionSql = direction === 1 ? "ASC" : "DESC";
     return [`${typeSortRankSql(key)} ${directionSql}`, `${key} ${directionSql}`];
   });
@@ -90,12 +90,12 @@ const sortStage: Stage = (stageOptions, fieldPath, input, canSee, statement) => 
   };
 };
 
-const limitStage: Stage = (stageOptions, fieldPath, input, _canSee, statement) => {
+const limitStage: Stage = (stageOptions, fieldPath, input, _canSeeColumn, statement) => {
   const limitSql = statement.bind(requireWholeNumber(stageOptions, fieldPath, 1, 1_000_000), "integer");
   return { ...input, sql: `SELECT d, n, m ${createFromClause(input, statement)} ORDER BY n, m LIMIT ${limitSql}` };
 };
 
-const countStage: Stage = (stageOptions, fieldPath, input, _canSee, statement) => {
+const countStage: Stage = (stageOptions, fieldPath, input, _canSeeColumn, statement) => {
   const name = requireFieldName(requireQueryText(stageOptions, fieldPath, FIELD_NAME_MAX_CHARACTERS), fieldPath);
   const d = `jsonb_build_object(${statement.bind(name, "text")}, count(*))`;
   const sql = `SELECT ${d} AS d, 0::float8 AS n, 0::bigint AS m ${createFromClause(input, statement)}`;
@@ -113,7 +113,7 @@ function buildObjectSql(members: readonly [name: string, value: string][], state
 const isExcluded = (value: unknown): boolean => value === 0 || value === false;
 const isIncluded = (value: unknown): boolean => typeof value === "number" || value === true;
 
-const projectStage: Stage = (stageOptions, fieldPath, input, canSee, statement) => {
+const projectStage: Stage = (stageOptions, fieldPath, input, canSeeColumn, statement) => {
   if (!isObject(stageOptions))
     refuseField(fieldPath, "an object with an expression, 1 or 0 for each field", stageOptions);
   const entries = Object.entries(stageOptions);
@@ -138,58 +138,58 @@ const projectStage: Stage = (stageOptions, fieldPath, input, canSee, statement) 
       "1 or an expression; if other fields are included, only _id can be 0",
       excludedField[1],
     );
-  const at = createDocumentSource(input, canSee);
+  const source = createDocumentSource(input, canSeeColumn);
   const members = computedFields.map(([name, value]): [string, string] => [
     name,
     compileAggregateExpression(
       isIncluded(value) ? `$${name.replaceAll(".", "\\.")}` : value,
       `${fieldPath}.${name}`,
-      at,
+      source,
       statement,
     ),
   ]);
   if (!entries.some(([name]) => name === "_id"))
-    members.unshift(["_id", compileAggregateExpression("$_id", fieldPath, at, statement)]);
+    members.unshift(["_id", compileAggregateExpression("$_id", fieldPath, source, statement)]);
   const sql = `SELECT ${buildObjectSql(members, statement)} AS d, n, m ${createFromClause(input, statement)} ${OFFSET_BARRIER}`;
   return { sql, areEntries: false, keys: members.map(([name]) => name) };
 };
 
 /** Returns SQL for the key by which $group groups documents: a value, or an object with several values. */
-function compileGroupKey(id: unknown, fieldPath: string, at: QueriedDocument, statement: SqlStatement): string {
+function compileGroupKey(id: unknown, fieldPath: string, source: QueriedDocument, statement: SqlStatement): string {
   const isOperator = isObject(id) && Object.keys(id).some((key) => key.startsWith("$"));
   if (!isObject(id) || isOperator)
-    return jsonNullIfMissingSql(compileAggregateExpression(id ?? null, fieldPath, at, statement));
+    return jsonNullIfMissingSql(compileAggregateExpression(id ?? null, fieldPath, source, statement));
   const parts = Object.entries(id);
   if (parts.length === 0 || parts.length > AGGREGATE_FIELDS_MAX)
     refuseField(fieldPath, `an object with 1 to ${AGGREGATE_FIELDS_MAX} fields`, id);
   const members = parts.map(([name, value]): [string, string] => [
     requireFieldName(name, `${fieldPath}.${name}`),
-    compileAggregateExpression(value, `${fieldPath}.${name}`, at, statement),
+    compileAggregateExpression(value, `${fieldPath}.${name}`, source, statement),
   ]);
   return buildObjectSql(members, statement);
 }
 
-const groupStage: Stage = (stageOptions, fieldPath, input, canSee, statement) => {
+const groupStage: Stage = (stageOptions, fieldPath, input, canSeeColumn, statement) => {
   if (!isObject(stageOptions) || !("_id" in stageOptions)) refuseField(fieldPath, "an object with _id", stageOptions);
-  const at = createDocumentSource(input, canSee);
-  const key = compileGroupKey(stageOptions["_id"], `${fieldPath}._id`, at, statement);
-  const parts = compileAccumulators(stageOptions, fieldPath, at, statement);
-  const values = parts.map(({ value }, index) => `${value} AS v${index}`);
+  const source = createDocumentSource(input, canSeeColumn);
+  const key = compileGroupKey(stageOptions["_id"], `${fieldPath}._id`, source, statement);
+  const accumulators = compileAccumulators(stageOptions, fieldPath, source, statement);
+  const values = accumulators.map(({ value }, index) => `${value} AS v${index}`);
   const innerSelect = `SELECT ${[`${key} AS g`, "n", "m", ...values].join(", ")} ${createFromClause(input, statement)} ${OFFSET_BARRIER}`;
-  const first = parts.some(({ operator }) => operator === "$first")
+  const firstRowColumnSql = accumulators.some(({ operator }) => operator === "$first")
     ? ", row_number() OVER (PARTITION BY g ORDER BY n, m) = 1 AS f"
     : "";
-  const pushedSizes = parts.flatMap(({ operator }, index) =>
+  const pushedSizes = accumulators.flatMap(({ operator }, index) =>
     operator === "$push" ? [`COALESCE(octet_length(v${index}::text), 0) + ${VALUE_OVERHEAD_BYTES}`] : [],
   );
   const boundedSum =
     pushedSizes.length === 0 ? "" : `, sum(${pushedSizes.join(" + ")}) OVER (ROWS UNBOUNDED PRECEDING) AS total_bytes`;
   const sizeGuard = pushedSizes.length === 0 ? "" : ` WHERE ${failIfTooLargeSql("total_bytes")}`;
-  const columnSizesSql = ["g", ...parts.map((_, index) => `v${index}`)].map(
+  const columnSizesSql = ["g", ...accumulators.map((_, index) => `v${index}`)].map(
     (name) => `COALESCE(pg_column_size(${name}), 0)`,
   );
-  const rows = `SELECT *${first}${boundedSum} FROM (${innerSelect}) ${statement.createAlias()} WHERE ${failIfTooLargeSql(columnSizesSql.join(" + "))}`;
-  const members = parts.map(({ name, operator }, index): [string, string] => [
+  const rows = `SELECT *${firstRowColumnSql}${boundedSum} FROM (${innerSelect}) ${statement.createAlias()} WHERE ${failIfTooLargeSql(columnSizesSql.join(" + "))}`;
+  const members = accumulators.map(({ name, operator }, index): [string, string] => [
     name,
     ACCUMULATOR_SQL[operator]!(`v${index}`, "f"),
   ]);
@@ -223,18 +223,18 @@ const STAGES: Readonly<Record<string, Stage>> = {
 export function compileAggregate(
   aggregate: unknown,
   entries: string,
-  canSee: QueriedDocument["canSeeColumn"],
+  canSeeColumn: QueriedDocument["canSeeColumn"],
   statement: SqlStatement,
 ): AggregateStageSql {
   const stages = requireList(aggregate, "aggregate", AGGREGATE_STAGES_MAX, 1);
   return stages.reduce<AggregateStageSql>(
     (input, stage, at) => {
-      const place = `aggregate[${at}]`;
-      const spec = requireKnownOperators(stage, place, Object.keys(STAGES));
-      const [name, ...more] = Object.keys(spec);
+      const stagePath = `aggregate[${at}]`;
+      const stageObject = requireKnownOperators(stage, stagePath, Object.keys(STAGES));
+      const [name, ...more] = Object.keys(stageObject);
       if (name === undefined || more.length > 0)
-        refuseField(place, 'an object with one stage, such as {"$limit": 10}', stage);
-      return STAGES[name]!(spec[name], `${place}.${name}`, input, canSee, statement);
+        refuseField(stagePath, 'an object with one stage, such as {"$limit": 10}', stage);
+      return STAGES[name]!(stageObject[name], `${stagePath}.${name}`, input, canSeeColumn, statement);
     },
     { sql: entries, areEntries: true, keys: null },
   );

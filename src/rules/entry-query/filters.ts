@@ -117,7 +117,7 @@ const oneOfCondition: CompileCondition = (value, fieldPath, statement) => {
     "text[]",
   );
   return (sql) =>
-    `(${jsonTypeSql(sql)} NOT IN ('array', 'object') AND ${foldCaseSql(`COALESCE(${jsonTextSql(sql)}, '')`)} IN (SELECT ${foldCaseSql("one")} FROM unnest(${expected}) one))`;
+    `(${jsonTypeSql(sql)} NOT IN ('array', 'object') AND ${foldCaseSql(`COALESCE(${jsonTextSql(sql)}, '')`)} IN (SELECT ${foldCaseSql("operand")} FROM unnest(${expected}) operand))`;
 };
 
 const containsCondition: CompileCondition = (value, fieldPath, statement) => {

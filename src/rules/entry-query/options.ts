@@ -26,12 +26,12 @@ export interface VisibleEntryScope {
   /**
    * True if the caller can see this top-level column. All other columns count as missing everywhere, for example in `where` and results.
    */
-  canSee(column: string): boolean;
+  canSeeColumn(column: string): boolean;
   /** Condition that entries must meet besides the caller's `where`; null for none. It may use columns that the caller cannot see. */
   filter: Record<string, unknown> | null;
 }
 
-export const UNRESTRICTED_ENTRY_SCOPE: VisibleEntryScope = { canSee: () => true, filter: null };
+export const UNRESTRICTED_ENTRY_SCOPE: VisibleEntryScope = { canSeeColumn: () => true, filter: null };
 
 export interface FindOptions {
   receivedQuery: unknown;

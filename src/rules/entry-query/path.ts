@@ -21,7 +21,7 @@ export interface QueriedDocument {
   canSeeColumn: (column: string) => boolean;
 }
 
-const SQL_OF_ENTRY_FIELD: Record<EntryField, string> = {
+const TABLE_COLUMN_BY_ENTRY_FIELD: Record<EntryField, string> = {
   id: "id",
   createdAt: "created_at",
   updatedAt: "updated_at",
@@ -64,7 +64,7 @@ const JSON_NULL_SQL = "'null'::jsonb";
 
 /** Returns SQL for an entry's field such as `createdAt`, with the type of its table column. */
 export const entryFieldSql = (field: EntryField, source: QueriedDocument): string =>
-  `${source.entryAlias}.${SQL_OF_ENTRY_FIELD[field]}`;
+  `${source.entryAlias}.${TABLE_COLUMN_BY_ENTRY_FIELD[field]}`;
 
 function entryFieldJsonSql(field: EntryField, source: QueriedDocument): string {
   const sql = entryFieldSql(field, source);
@@ -131,11 +131,11 @@ export function hasArrayOnPathSql(
   statement: SqlStatement,
   testsElements = true,
 ): string | null {
-  const arrays = jsonTypesAlongPathSql(segments, source, statement).map((type) => `${type} = 'array'`);
+  const arrayTests = jsonTypesAlongPathSql(segments, source, statement).map((type) => `${type} = 'array'`);
   if (testsElements)
-    arrays.push(isNonEmptyArraySql(sortableValueSql({ entryField: null, segments }, source, statement)));
-  if (arrays.length === 0) return null;
-  return arrays.length === 1 ? arrays[0]! : `(${arrays.join(" OR ")})`;
+    arrayTests.push(isNonEmptyArraySql(sortableValueSql({ entryField: null, segments }, source, statement)));
+  if (arrayTests.length === 0) return null;
+  return arrayTests.length === 1 ? arrayTests[0]! : `(${arrayTests.join(" OR ")})`;
 }
 
 /** Returns SQL for a FROM clause with one row for each value at the path, including elements of arrays along the path. */
@@ -145,26 +145,26 @@ function createValuesFromClause(
   statement: SqlStatement,
   testsElements: boolean,
 ) {
-  const first = statement.createAlias();
-  let last = first;
-  const parts = [`(SELECT ${segmentSql(source.documentSql, segments[0]!, statement)} AS v) ${first}`];
+  const firstAlias = statement.createAlias();
+  let lastAlias = firstAlias;
+  const parts = [`(SELECT ${segmentSql(source.documentSql, segments[0]!, statement)} AS v) ${firstAlias}`];
   const createLateralJoin = (sql: string) => {
-    last = statement.createAlias();
-    parts.push(`CROSS JOIN LATERAL (${sql}) ${last}`);
+    lastAlias = statement.createAlias();
+    parts.push(`CROSS JOIN LATERAL (${sql}) ${lastAlias}`);
   };
   for (const segment of segments.slice(1)) {
-    const lastValue = `${last}.v`;
+    const lastValue = `${lastAlias}.v`;
     if (!ARRAY_INDEX_PATTERN.test(segment)) {
       const items = `CASE WHEN jsonb_typeof(${lastValue}) = 'array' THEN ${lastValue} ELSE jsonb_build_array(${lastValue}) END`;
       createLateralJoin(`SELECT value AS v FROM jsonb_array_elements(${items})`);
     }
-    createLateralJoin(`SELECT ${segmentSql(`${last}.v`, segment, statement)} AS v`);
+    createLateralJoin(`SELECT ${segmentSql(`${lastAlias}.v`, segment, statement)} AS v`);
   }
   if (testsElements) {
-    const items = `CASE WHEN jsonb_typeof(${last}.v) = 'array' THEN ${last}.v ELSE '[]' END`;
-    createLateralJoin(`SELECT ${last}.v UNION ALL SELECT value FROM jsonb_array_elements(${items})`);
+    const items = `CASE WHEN jsonb_typeof(${lastAlias}.v) = 'array' THEN ${lastAlias}.v ELSE '[]' END`;
+    createLateralJoin(`SELECT ${lastAlias}.v UNION ALL SELECT value FROM jsonb_array_elements(${items})`);
   }
-  return { from: parts.join(" "), value: `${last}.v` };
+  return { from: parts.join(" "), value: `${lastAlias}.v` };
 }
 
 /**
@@ -179,14 +179,15 @@ export function anyValuePassesSql(
   reach: ReachableValues,
 ): string {
   const value = valueAtPathSql(path, source, statement);
-  const directTests = tests.map((test) => test(value)).join(" AND ");
-  if (path.entryField !== null || path.segments.length === 0 || isHidden(path, source)) return `(${directTests})`;
-  const isArray = hasArrayOnPathSql(path.segments, source, statement, reach.testsElements);
-  if (isArray === null) return `(${directTests})`;
-  const elementTests = tests.map((test) => {
+  const directTestsSql = tests.map((test) => test(value)).join(" AND ");
+  if (path.entryField !== null || path.segments.length === 0 || isHidden(path, source)) return `(${directTestsSql})`;
+  const arrayOnPathSql = hasArrayOnPathSql(path.segments, source, statement, reach.testsElements);
+  if (arrayOnPathSql === null) return `(${directTestsSql})`;
+  const elementTestsSql = tests.map((test) => {
     const { from, value: lastValue } = createValuesFromClause(path.segments, source, statement, reach.testsElements);
     return `EXISTS (SELECT FROM ${from} WHERE ${test(lastValue)})`;
   });
-  if (reach.matchesMissing) return `(CASE WHEN ${isArray} THEN ${elementTests.join(" AND ")} ELSE ${directTests} END)`;
-  return `((${directTests}) OR (${[isArray, ...elementTests].join(" AND ")}))`;
+  if (reach.matchesMissing)
+    return `(CASE WHEN ${arrayOnPathSql} THEN ${elementTestsSql.join(" AND ")} ELSE ${directTestsSql} END)`;
+  return `((${directTestsSql}) OR (${[arrayOnPathSql, ...elementTestsSql].join(" AND ")}))`;
 }

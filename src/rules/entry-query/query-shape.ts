@@ -33,7 +33,7 @@ export interface QueryShape {
 
 export interface DetailedQueryShape extends QueryShape {
   conditions: readonly ShapeCondition[];
-  sorting: readonly ShapeSortKey[];
+  sortKeys: readonly ShapeSortKey[];
 }
 
 /** Maximum number of conditions and sort keys. The service does not count slow queries with more, because they rarely repeat. */
@@ -46,19 +46,19 @@ const ENTRY = { entryAlias: "e" };
 const escapeSegments = (segments: readonly string[]): string =>
   segments.map((segment) => segment.replaceAll(".", "\\.")).join(".");
 
-function readShapeField(input: string, allowsBareFields: boolean, text: (name: string) => string): ShapeField {
+function readShapeField(input: string, allowsBareFields: boolean, formatText: (name: string) => string): ShapeField {
   const path = parseDocumentPath(input, "", ENTRY, allowsBareFields);
   if (path.entryField !== null)
-    return { column: null, topLevelColumn: null, text: text(path.entryField satisfies EntryField) };
+    return { column: null, topLevelColumn: null, text: formatText(path.entryField satisfies EntryField) };
   const column = escapeSegments(path.segments);
-  return { column, topLevelColumn: path.segments[0]!, text: text(column) };
+  return { column, topLevelColumn: path.segments[0]!, text: formatText(column) };
 }
 
 function readConditions(where: Record<string, unknown>, outerOperator: string): ShapeCondition[] {
   return Object.entries(where).flatMap(([key, value]) => {
     if (LIST_OPERATORS.includes(key)) {
-      const innerPath = key === "$and" ? outerOperator : `${outerOperator}${key} `;
-      return (value as Record<string, unknown>[]).flatMap((branch) => readConditions(branch, innerPath));
+      const innerOperator = key === "$and" ? outerOperator : `${outerOperator}${key} `;
+      return (value as Record<string, unknown>[]).flatMap((branch) => readConditions(branch, innerOperator));
     }
     if (key === "$not") return readConditions(value as Record<string, unknown>, `${outerOperator}$not `);
     if (key === "$filters") {
@@ -80,7 +80,7 @@ function readConditions(where: Record<string, unknown>, outerOperator: string): 
   });
 }
 
-function readSorting(order: unknown): ShapeSortKey[] {
+function readSortKeys(order: unknown): ShapeSortKey[] {
   return (Array.isArray(order) ? order : []).map((element) => {
     const [column, direction = "ASC"] = (typeof element === "string" ? [element] : element) as [string, string?];
     const descending = direction.toUpperCase() === "DESC";
@@ -101,18 +101,20 @@ export function createQueryShape(
   const { where, order, aggregate } = query;
   const conditions = isObject(where) ? readConditions(where, "") : [];
   const isAggregate = aggregate !== undefined && aggregate !== null;
-  const sorting = isAggregate ? [] : readSorting(order);
+  const sortKeys = isAggregate ? [] : readSortKeys(order);
   const texts = [...new Set(conditions.map(({ text }) => text))].sort();
-  if (texts.length + sorting.length > SHAPE_PARTS_MAX) return null;
+  if (texts.length + sortKeys.length > SHAPE_PARTS_MAX) return null;
   if (
-    ![...conditions, ...sorting].every(({ topLevelColumn }) => topLevelColumn === null || isKnownColumn(topLevelColumn))
+    ![...conditions, ...sortKeys].every(
+      ({ topLevelColumn }) => topLevelColumn === null || isKnownColumn(topLevelColumn),
+    )
   )
     return null;
-  return { where: texts, order: sorting.map(({ text }) => text), aggregate: isAggregate, conditions, sorting };
+  return { where: texts, order: sortKeys.map(({ text }) => text), aggregate: isAggregate, conditions, sortKeys };
 }
 
-const sortsInOneDirection = (sorting: readonly ShapeSortKey[]): boolean =>
-  sorting.every(({ descending }) => descending === sorting[0]!.descending);
+const sortsInOneDirection = (sortKeys: readonly ShapeSortKey[]): boolean =>
+  sortKeys.every(({ descending }) => descending === sortKeys[0]!.descending);
 
 /**
  * True if an index on these columns helps queries of this shape. The queries must have a condition on the index's first column, or sort by
@@ -120,14 +122,14 @@ const sortsInOneDirection = (sorting: readonly ShapeSortKey[]): boolean =>
  */
 export function canIndexSpeedUpQueries(
   columns: readonly string[],
-  { conditions, sorting }: DetailedQueryShape,
+  { conditions, sortKeys }: DetailedQueryShape,
 ): boolean {
   const plainColumns = columns.map((column) => readShapeField(column, false, (name) => name).column);
   if (conditions.some(({ isRequired, column }) => isRequired && column !== null && column === plainColumns[0]))
     return true;
-  const sortedColumns = sorting.map(({ column }) => column);
+  const sortedColumns = sortKeys.map(({ column }) => column);
   return (
-    sortedColumns.length > 0 && sortsInOneDirection(sorting) && sortedColumns.join("\n") === plainColumns.join("\n")
+    sortedColumns.length > 0 && sortsInOneDirection(sortKeys) && sortedColumns.join("\n") === plainColumns.join("\n")
   );
 }
 
@@ -136,7 +138,7 @@ export function canIndexSpeedUpQueries(
  * @param mayIndex returns true if the top-level column can be indexed
  */
 export function suggestIndexColumns(
-  { conditions, sorting }: DetailedQueryShape,
+  { conditions, sortKeys }: DetailedQueryShape,
   mayIndex: (column: string) => boolean,
 ): string[] | null {
   const indexableConditions = conditions.filter(
@@ -144,8 +146,8 @@ export function suggestIndexColumns(
   );
   const bestCondition = indexableConditions.find(({ isEquality }) => isEquality) ?? indexableConditions[0];
   if (bestCondition) return [bestCondition.column!];
-  const isIndexable = sorting.every(({ topLevelColumn }) => topLevelColumn !== null && mayIndex(topLevelColumn));
-  if (sorting.length === 0 || sorting.length > INDEXED_COLUMNS_MAX || !isIndexable || !sortsInOneDirection(sorting))
+  const isIndexable = sortKeys.every(({ topLevelColumn }) => topLevelColumn !== null && mayIndex(topLevelColumn));
+  if (sortKeys.length === 0 || sortKeys.length > INDEXED_COLUMNS_MAX || !isIndexable || !sortsInOneDirection(sortKeys))
     return null;
-  return sorting.map(({ column }) => column!);
+  return sortKeys.map(({ column }) => column!);
 }

@@ -15,7 +15,7 @@ const EXPANDED_SIZE_MAX = 1_000;
 const LINE_TERMINATORS = "\\n\\r\\u2028\\u2029";
 const SPACE_CHARACTERS = "\\t-\\r \\u00a0\\u1680\\u2000-\\u200a\\u2028\\u2029\\u202f\\u205f\\u3000\\ufeff";
 const CHARACTER_SETS = { digit: "0-9", space: SPACE_CHARACTERS, word: "A-Za-z0-9_" } as const;
-const UNESCAPED_CHARACTER = /[A-Za-z0-9 ]/;
+const UNESCAPED_CHARACTER_PATTERN = /[A-Za-z0-9 ]/;
 
 /** Groups of letters that are equal for JavaScript if it ignores case. PostgreSQL treats only some pairs of a group as equal. */
 const EQUAL_LETTER_GROUPS = [
@@ -77,17 +77,17 @@ function escapeCharacter(code: number): string {
   if (code === 0) return rejectExpression("U+0000");
   if (code >= 0xd800 && code <= 0xdfff) return rejectExpression("a lone surrogate");
   const text = String.fromCodePoint(code);
-  if (UNESCAPED_CHARACTER.test(text)) return text;
+  if (UNESCAPED_CHARACTER_PATTERN.test(text)) return text;
   return code > 0xffff ? `\\U${code.toString(16).padStart(8, "0")}` : `\\u${code.toString(16).padStart(4, "0")}`;
 }
 
 function translateClassElement(element: AST.CharacterClassElement, ignoreCase: boolean): string {
-  const listAlikeLetters = (min: number, max: number) => (ignoreCase ? listEqualLetters(min, max) : "");
+  const listIgnoredCaseLetters = (min: number, max: number) => (ignoreCase ? listEqualLetters(min, max) : "");
   if (element.type === "Character")
-    return escapeCharacter(element.value) + listAlikeLetters(element.value, element.value);
+    return escapeCharacter(element.value) + listIgnoredCaseLetters(element.value, element.value);
   if (element.type === "CharacterClassRange") {
     const [min, max] = [element.min.value, element.max.value];
-    return `${escapeCharacter(min)}-${escapeCharacter(max)}${listAlikeLetters(min, max)}`;
+    return `${escapeCharacter(min)}-${escapeCharacter(max)}${listIgnoredCaseLetters(min, max)}`;
   }
   if (element.type !== "CharacterSet" || element.kind === "property") return rejectExpression("a property class");
   return element.negate ? rejectExpression(`${element.raw} within brackets`) : CHARACTER_SETS[element.kind];
@@ -96,10 +96,10 @@ function translateClassElement(element: AST.CharacterClassElement, ignoreCase: b
 function translateCharacterClass(node: AST.CharacterClass, ignoreCase: boolean): string {
   if (node.elements.length === 0) return node.negate ? "." : "(?!)";
   const elements = node.elements as AST.CharacterClassElement[];
-  const writtenText = `[${node.negate ? "^" : ""}${elements.map((element) => translateClassElement(element, ignoreCase)).join("")}]`;
-  const added = ignoreCase ? findExtraLetters(elements) : [];
-  if (added.length === 0) return writtenText;
-  return node.negate ? `(?:${added.join("|")}|${writtenText})` : `(?:(?!${added.join("|")})${writtenText})`;
+  const classText = `[${node.negate ? "^" : ""}${elements.map((element) => translateClassElement(element, ignoreCase)).join("")}]`;
+  const extraLetters = ignoreCase ? findExtraLetters(elements) : [];
+  if (extraLetters.length === 0) return classText;
+  return node.negate ? `(?:${extraLetters.join("|")}|${classText})` : `(?:(?!${extraLetters.join("|")})${classText})`;
 }
 
 function translateCharacterSet(node: AST.CharacterSet, dotAll: boolean): string {
@@ -125,11 +125,11 @@ class PatternTranslator {
     let pattern = "";
     for (let at = 0; at < elements.length; at += 1) {
       const [element, next] = [elements[at]!, elements[at + 1]];
-      const pair =
+      const isPair =
         element.type === "Character" && next?.type === "Character" && isSurrogatePair(element.value, next.value);
       // A surrogate pair is one character in PostgreSQL, so its second half is skipped.
-      if (pair) at += 1;
-      pattern += pair
+      if (isPair) at += 1;
+      pattern += isPair
         ? escapeCharacter(combineSurrogates(element.value, next.value))
         : this.translateElement(element, factor);
     }
@@ -141,10 +141,11 @@ class PatternTranslator {
     if (this.elementCount > EXPANDED_SIZE_MAX)
       throw new UntranslatableError(`more than ${EXPANDED_SIZE_MAX} elements, where x{3} counts as three elements`);
     if (node.type === "Character") {
-      const loneLetter = this.ignoreCase && POSTGRES_ONLY_PAIRS.find(([letter]) => letter === node.value);
-      if (loneLetter) return `(?:(?!${escapeCharacter(loneLetter[1].codePointAt(0)!)})${escapeCharacter(node.value)})`;
-      const alikeLetters = this.ignoreCase ? listEqualLetters(node.value, node.value) : "";
-      return alikeLetters === "" ? escapeCharacter(node.value) : `[${alikeLetters}]`;
+      const postgresOnlyPair = this.ignoreCase && POSTGRES_ONLY_PAIRS.find(([letter]) => letter === node.value);
+      if (postgresOnlyPair)
+        return `(?:(?!${escapeCharacter(postgresOnlyPair[1].codePointAt(0)!)})${escapeCharacter(node.value)})`;
+      const equalLetters = this.ignoreCase ? listEqualLetters(node.value, node.value) : "";
+      return equalLetters === "" ? escapeCharacter(node.value) : `[${equalLetters}]`;
     }
     if (node.type === "CharacterSet") return translateCharacterSet(node, this.dotAll);
     if (node.type === "CharacterClass") return translateCharacterClass(node, this.ignoreCase);
@@ -172,9 +173,11 @@ class PatternTranslator {
       return `(?${node.negate ? "!" : "="}${this.translateAlternatives(node.alternatives, factor)})`;
     if (node.kind === "lookbehind") return rejectExpression("a lookbehind");
     if (node.kind !== "word") return rejectExpression("an assertion");
-    const [before, after] = ["(?<![A-Za-z0-9_])", "(?![A-Za-z0-9_])"];
-    const [word, behind] = ["(?=[A-Za-z0-9_])", "(?<=[A-Za-z0-9_])"];
-    return node.negate ? `(?:${behind}${word}|${before}${after})` : `(?:${before}${word}|${behind}${after})`;
+    const [notAfterWord, notBeforeWord] = ["(?<![A-Za-z0-9_])", "(?![A-Za-z0-9_])"];
+    const [beforeWord, afterWord] = ["(?=[A-Za-z0-9_])", "(?<=[A-Za-z0-9_])"];
+    return node.negate
+      ? `(?:${afterWord}${beforeWord}|${notAfterWord}${notBeforeWord})`
+      : `(?:${notAfterWord}${beforeWord}|${afterWord}${notBeforeWord})`;
   }
 }
 
@@ -199,12 +202,12 @@ export function translateRegExpToPostgres(pattern: unknown, flags: unknown, fiel
   try {
     const tree = expressionParser.parsePattern(pattern, undefined, undefined, { unicode: false });
     const ignoreCase = flags?.includes("i") ?? false;
-    const writtenText = new PatternTranslator(flags?.includes("s") ?? false, ignoreCase).translateAlternatives(
+    const translatedText = new PatternTranslator(flags?.includes("s") ?? false, ignoreCase).translateAlternatives(
       tree.alternatives,
       1,
     );
     // Without the group, PostgreSQL would read `***:` or `(?` at the start as a directive.
-    return { pattern: `(?:${writtenText})`, ignoreCase };
+    return { pattern: `(?:${translatedText})`, ignoreCase };
   } catch (error) {
     const problem = error instanceof UntranslatableError ? `contains ${error.message}` : "is not a regular expression";
     throw new ActionError("REQUEST_INVALID", `${fieldPath}.$regex ${problem} (got ${describeValue(pattern)})`);

@@ -3,7 +3,7 @@
 export class SqlStatement {
   readonly values: unknown[] = [];
   private readonly placeholders = new Map<string, string>();
-  private names = 0;
+  private aliasCount = 0;
 
   /** @param values values of the first parameters, from `$1` on */
   constructor(...values: unknown[]) {
@@ -26,7 +26,7 @@ export class SqlStatement {
   }
 
   createAlias(): string {
-    this.names += 1;
-    return `q${this.names}`;
+    this.aliasCount += 1;
+    return `q${this.aliasCount}`;
   }
 }

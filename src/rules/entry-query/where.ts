@@ -35,7 +35,7 @@ interface OperatorTarget {
 }
 
 class WhereCompiler {
-  private operators = 0;
+  private operatorCount = 0;
 
   /** @param rootPath path of the whole `where` in the request, for error messages */
   constructor(
@@ -44,8 +44,8 @@ class WhereCompiler {
   ) {}
 
   private countOperator(fieldPath: string, depth: number): void {
-    this.operators += 1;
-    if (this.operators > WHERE_MAX_OPERATORS)
+    this.operatorCount += 1;
+    if (this.operatorCount > WHERE_MAX_OPERATORS)
       throwQueryLimitError(`${this.rootPath} must have at most ${WHERE_MAX_OPERATORS} operators`);
     if (depth > WHERE_MAX_DEPTH) throwQueryLimitError(`${fieldPath} must nest at most ${WHERE_MAX_DEPTH} levels`);
   }
@@ -90,18 +90,18 @@ class WhereCompiler {
   }
 
   private compileField(path: Path, value: unknown, fieldPath: string, source: QueriedDocument, depth: number): string {
-    const at: OperatorTarget = { path, source, depth };
+    const target: OperatorTarget = { path, source, depth };
     const keys = isObject(value) ? Object.keys(value) : [];
-    if (!keys.some((key) => key.startsWith("$"))) return this.compileOperator("$eq", { $eq: value }, fieldPath, at);
+    if (!keys.some((key) => key.startsWith("$"))) return this.compileOperator("$eq", { $eq: value }, fieldPath, target);
     const operators = value as Record<string, unknown>;
     const rangeKeys = keys.filter((key) => RANGE_OPERATORS.includes(key));
     const otherKeys = keys.filter(
       (key) => !RANGE_OPERATORS.includes(key) && !(key === "$options" && "$regex" in operators),
     );
-    const conditions = otherKeys.map((key) => this.compileOperator(key, operators, `${fieldPath}.${key}`, at));
+    const conditions = otherKeys.map((key) => this.compileOperator(key, operators, `${fieldPath}.${key}`, target));
     if (rangeKeys.length > 0) {
-      const tests = rangeKeys.map((key) => this.compileTest(key, operators, `${fieldPath}.${key}`, at));
-      conditions.push(this.anyValueSql(at, tests));
+      const tests = rangeKeys.map((key) => this.compileTest(key, operators, `${fieldPath}.${key}`, target));
+      conditions.push(this.anyValueSql(target, tests));
     }
     return joinWithAnd(conditions);
   }
@@ -120,15 +120,15 @@ class WhereCompiler {
     key: string,
     operators: Record<string, unknown>,
     fieldPath: string,
-    field: OperatorTarget,
+    target: OperatorTarget,
   ): string {
     const operand = operators[key];
-    if (key === "$not") return `NOT ${this.compileNot(operand, fieldPath, field)}`;
-    if (key === "$all") return this.compileAll(operand, fieldPath, field);
-    if (key === "$elemMatch") return this.compileElemMatch(operand, fieldPath, field);
+    if (key === "$not") return `NOT ${this.compileNot(operand, fieldPath, target)}`;
+    if (key === "$all") return this.compileAll(operand, fieldPath, target);
+    if (key === "$elemMatch") return this.compileElemMatch(operand, fieldPath, target);
     if (!Object.hasOwn(QUERY_OPERATORS, key))
       rejectUnknownName(fieldPath.slice(0, -key.length - 1), COLUMN_OPERATORS, key);
-    const condition = this.anyValueSql(field, [this.compileTest(key, operators, fieldPath, field)]);
+    const condition = this.anyValueSql(target, [this.compileTest(key, operators, fieldPath, target)]);
     return QUERY_OPERATORS[key]!.negated || (key === "$exists" && operand === false) ? `NOT ${condition}` : condition;
   }
 
@@ -145,36 +145,36 @@ class WhereCompiler {
     return refuseField(fieldPath, 'an object with operators, such as {"$gt": 5}', operand);
   }
 
-  private compileAll(operand: unknown, fieldPath: string, field: OperatorTarget): string {
-    this.countOperator(fieldPath, field.depth);
+  private compileAll(operand: unknown, fieldPath: string, target: OperatorTarget): string {
+    this.countOperator(fieldPath, target.depth);
     const operands = requireList(operand, fieldPath, CONDITIONS_PER_LIST_MAX);
     if (operands.length === 0) return "false";
     return joinWithAnd(
       operands.map((operand, n) => {
         const innerPath = `${fieldPath}[${n}]`;
-        const isMatch = isObject(operand) && Object.keys(operand).join() === "$elemMatch";
-        if (isMatch) return this.compileElemMatch(operand["$elemMatch"], `${innerPath}.$elemMatch`, field);
-        return this.compileOperator("$eq", { $eq: operand }, innerPath, field);
+        const isElemMatch = isObject(operand) && Object.keys(operand).join() === "$elemMatch";
+        if (isElemMatch) return this.compileElemMatch(operand["$elemMatch"], `${innerPath}.$elemMatch`, target);
+        return this.compileOperator("$eq", { $eq: operand }, innerPath, target);
       }),
     );
   }
 
   /** Compiles $elemMatch. The operand has operators for an array's element, or is a `where` for an element that is an object. */
-  private compileElemMatch(operand: unknown, fieldPath: string, field: OperatorTarget): string {
-    this.countOperator(fieldPath, field.depth);
+  private compileElemMatch(operand: unknown, fieldPath: string, target: OperatorTarget): string {
+    this.countOperator(fieldPath, target.depth);
     if (!isObject(operand)) refuseField(fieldPath, "an object with operators or conditions on columns", operand);
     const isElementTest = Object.keys(operand).some((key) => COLUMN_OPERATORS.includes(key) && key !== "$not");
     const test = (value: string) => {
-      const name = this.statement.createAlias();
-      const element: QueriedDocument = { documentSql: `${name}.v`, entryAlias: null, canSeeColumn: () => true };
+      const elementAlias = this.statement.createAlias();
+      const element: QueriedDocument = { documentSql: `${elementAlias}.v`, entryAlias: null, canSeeColumn: () => true };
       // The empty path is the element itself.
       const condition = isElementTest
-        ? this.compileField({ entryField: null, segments: [] }, operand, fieldPath, element, field.depth + 1)
-        : this.compileObject(operand, fieldPath, element, field.depth + 1);
+        ? this.compileField({ entryField: null, segments: [] }, operand, fieldPath, element, target.depth + 1)
+        : this.compileObject(operand, fieldPath, element, target.depth + 1);
       const items = `CASE WHEN ${jsonTypeSql(value)} = 'array' THEN ${value} ELSE '[]' END`;
-      return `EXISTS (SELECT FROM jsonb_array_elements(${items}) ${name}(v) WHERE ${condition})`;
+      return `EXISTS (SELECT FROM jsonb_array_elements(${items}) ${elementAlias}(v) WHERE ${condition})`;
     };
-    return this.anyValueSql(field, [{ test, testsElements: false, matchesMissing: false }]);
+    return this.anyValueSql(target, [{ test, testsElements: false, matchesMissing: false }]);
   }
 }
 

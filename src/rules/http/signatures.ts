@@ -89,8 +89,9 @@ function createTwilioSignedText(body: Uint8Array): string | null {
   const text = Buffer.from(body).toString();
   const form = new URLSearchParams(text);
   const names = [...new Set(form.keys())].sort();
-  const isUsual = names.every((name) => /^\w+$/.test(name)) && text.split("&").every((pair) => pair.includes("="));
-  if (!isUsual && text !== "") return null;
+  const hasUsualFields =
+    names.every((name) => /^\w+$/.test(name)) && text.split("&").every((pair) => pair.includes("="));
+  if (!hasUsualFields && text !== "") return null;
   const joinValues = (name: string) => [...new Set(form.getAll(name))].sort().map((value) => name + value);
   return names.flatMap(joinValues).join("");
 }

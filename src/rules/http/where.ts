@@ -41,8 +41,8 @@ function findOneOfFault(value: unknown, path: string, allowedValues: readonly st
   return `${path} must be one of ${allowedValues.join(", ")} (got ${describeValue(value)})`;
 }
 
-const checkIfPresent = (value: unknown, fault: (value: unknown) => string | null): string | null =>
-  value === null ? null : fault(value);
+const checkIfPresent = (value: unknown, findFault: (value: unknown) => string | null): string | null =>
+  value === null ? null : findFault(value);
 
 function findHeaderFault(value: unknown, path: string): string | null {
   if (typeof value === "string" && HEADER_NAME_PATTERN.test(value)) return null;
@@ -51,13 +51,14 @@ function findHeaderFault(value: unknown, path: string): string | null {
 
 function findSettingFault(auth: Fields): string | null {
   const setting = getFieldOrNull(auth, "setting");
-  const isKey = typeof setting === "string" && setting.startsWith("_") && setting.length <= SETTING_MAX_CHARACTERS;
-  if (isKey && !setting.includes("\0") && setting.isWellFormed()) return null;
+  const isPrivateKey =
+    typeof setting === "string" && setting.startsWith("_") && setting.length <= SETTING_MAX_CHARACTERS;
+  if (isPrivateKey && !setting.includes("\0") && setting.isWellFormed()) return null;
   return `where.auth.setting must be the key of a private or protected setting, such as __stripe (got ${describeValue(setting)})`;
 }
 
-function findToleranceFault(value: unknown, scheme: string, isTimed: boolean): string | null {
-  if (!isTimed)
+function findToleranceFault(value: unknown, scheme: string, includesTime: boolean): string | null {
+  if (!includesTime)
     return `where.auth.toleranceSeconds is allowed only if the signature includes a time (got the scheme ${scheme})`;
   const isInRange = Number.isInteger(value) && (value as number) >= 1 && (value as number) <= TOLERANCE_MAX_SECONDS;
   if (isInRange) return null;
@@ -93,12 +94,12 @@ function findSignatureFault(auth: Fields): string | null {
   const strayField = isHmac ? undefined : HMAC_FIELDS.find((field) => getFieldOrNull(auth, field) !== null);
   if (strayField !== undefined)
     return `where.auth.${strayField} is allowed only with the scheme hmac (got the scheme ${scheme})`;
-  const isTimed =
+  const includesTime =
     TIMED_SCHEMES.includes(scheme as string) && (!isHmac || getFieldOrNull(auth, "timestampHeader") !== null);
   return (
     (isHmac ? findHmacFault(auth) : null) ??
     checkIfPresent(getFieldOrNull(auth, "toleranceSeconds"), (value) =>
-      findToleranceFault(value, String(scheme), isTimed),
+      findToleranceFault(value, String(scheme), includesTime),
     )
   );
 }

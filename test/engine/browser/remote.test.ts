@@ -265,7 +265,7 @@ describe("browsers that were started elsewhere", () => {
         peers.add(source.mayConnectFrom(peer));
         return source.mayConnectFrom(peer);
       };
-      const proxy = createEgressProxy({ allowPrivateNetwork: true, host: outerAddress, servesAddress: serves });
+      const proxy = createEgressProxy({ allowPrivateNetwork: true, host: outerAddress, acceptsAddress: serves });
       const browsers = browsersOf([], { sources: [source], openProxyPort: proxy.openProxyPort });
       await browsers.start();
       expect(await resultOf(browsers, `const execute = async () => (await fetch("${url}")).text()`)).to.equal(
@@ -281,7 +281,7 @@ describe("browsers that were started elsewhere", () => {
       const proxy = createEgressProxy({
         allowPrivateNetwork: true,
         host: "127.0.0.2",
-        servesAddress: (peer) => peer === "127.0.0.3",
+        acceptsAddress: (peer) => peer === "127.0.0.3",
       });
       const proxyPort = await proxy.openProxyPort();
       proxyPort.startRun({ onHost: () => {} });

@@ -33,7 +33,7 @@ describe("indexes on entries", () => {
   async function planOf({ where, order }: { where?: object; order?: unknown }): Promise<string> {
     const statement = new SqlStatement();
     const condition = entryConditionSql(key, { scope: UNRESTRICTED_ENTRY_SCOPE, where }, statement, "e");
-    const source = createEntryDocumentSource("e", UNRESTRICTED_ENTRY_SCOPE.canSee);
+    const source = createEntryDocumentSource("e", UNRESTRICTED_ENTRY_SCOPE.canSeeColumn);
     const keys = parseOrder(order, source);
     const sorted = orderBySql(
       keys,

@@ -236,14 +236,14 @@ describe("the requirements of a grant", () => {
   });
 
   it("hide hashed columns, excluded ones, and all that are not included", () => {
-    const { canSee: sees, filter } = createVisibleEntryScope(
+    const { canSeeColumn: sees, filter } = createVisibleEntryScope(
       grant({ include: ["a", "b", "p"], exclude: ["b"] }),
       new Set(["p"]),
     );
     expect(["a", "b", "c", "p"].map(sees)).to.deep.equal([true, false, false, false]);
     expect(filter).to.equal(null);
     const open = createVisibleEntryScope(grant({ require: [{ a: { equals: 1 } }] }), new Set());
-    expect(open.canSee("p")).to.equal(true);
+    expect(open.canSeeColumn("p")).to.equal(true);
     expect(open.filter).to.not.equal(null);
   });
 

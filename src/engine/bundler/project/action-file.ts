@@ -35,13 +35,13 @@ function findCodeRanges(text: string): [number, number][] {
   const start = text.indexOf(CONFIG_START);
   const configEnd = start < 0 ? -1 : findClosingIndex(text, start + CONFIG_START.length);
   if (configEnd < 0) return [[0, text.length]];
-  const imported = IMPORT_LINE_PATTERN.exec(text.slice(0, start));
-  const importStart = imported?.index ?? 0;
-  const rest = /^;?(?:\r?\n){0,2}/.exec(text.slice(configEnd))![0].length;
+  const importMatch = IMPORT_LINE_PATTERN.exec(text.slice(0, start));
+  const importStart = importMatch?.index ?? 0;
+  const separatorLength = /^;?(?:\r?\n){0,2}/.exec(text.slice(configEnd))![0].length;
   return [
     [0, importStart],
-    [importStart + (imported?.[0].length ?? 0), start],
-    [configEnd + rest, text.length],
+    [importStart + (importMatch?.[0].length ?? 0), start],
+    [configEnd + separatorLength, text.length],
   ];
 }
 

@@ -109,7 +109,7 @@ function applyDelta(base: Buffer, content: Buffer, countUnpackedBytes: (bytes: n
   if (baseSize !== base.length) throw createBrokenPackFault("a delta does not match the size of its base object");
   countUnpackedBytes(size);
   const result = Buffer.alloc(size);
-  let filled = 0;
+  let writtenBytes = 0;
   while (!reader.isAtEnd) {
     const command = reader.readByte();
     let part: Buffer;
@@ -125,10 +125,11 @@ function applyDelta(base: Buffer, content: Buffer, countUnpackedBytes: (bytes: n
       if (command === 0) throw createBrokenPackFault("a delta has an unknown command");
       part = reader.readBytes(command);
     }
-    if (filled + part.length > size) throw createBrokenPackFault("a delta creates more bytes than its header states");
-    filled += part.copy(result, filled);
+    if (writtenBytes + part.length > size)
+      throw createBrokenPackFault("a delta creates more bytes than its header states");
+    writtenBytes += part.copy(result, writtenBytes);
   }
-  if (filled !== size) throw createBrokenPackFault("a delta creates fewer bytes than its header states");
+  if (writtenBytes !== size) throw createBrokenPackFault("a delta creates fewer bytes than its header states");
   return result;
 }
 
@@ -149,53 +150,53 @@ function readObjectCount(pack: Buffer): number {
 /** Unpacks the objects of a pack. @throws PackageError for a pack that is damaged or too large */
 export function readGitPack(pack: Buffer): GitObjectsByHash {
   const count = readObjectCount(pack);
-  let total = 0;
+  let unpackedBytes = 0;
   const countUnpackedBytes = (bytes: number) => {
-    total += bytes;
-    if (total > UNPACKED_MAX_BYTES)
+    unpackedBytes += bytes;
+    if (unpackedBytes > UNPACKED_MAX_BYTES)
       throw new PackageError(`the repository unpacks to more than ${UNPACKED_MAX_BYTES / 2 ** 20} MB`);
   };
   const objects = new Map<string, GitObject>();
   /** Deltas that have not been applied yet, by the hash of the base object. */
-  const openDeltas = new Map<string, Delta[]>();
+  const unresolvedDeltas = new Map<string, Delta[]>();
   const reader = new ByteReader(pack.subarray(PACK_HEADER_BYTES, pack.length - HASH_BYTES));
   for (let index = 0; index < count; index += 1) {
-    const first = reader.readByte();
-    const typeCode = (first >> 4) & 7;
-    const size = reader.readNumber((first & 0x0f) | (first & 0x80), 4);
+    const firstByte = reader.readByte();
+    const typeCode = (firstByte >> 4) & 7;
+    const size = reader.readNumber((firstByte & 0x0f) | (firstByte & 0x80), 4);
     countUnpackedBytes(size);
-    const base = typeCode === DELTA_OBJECT_TYPE ? reader.readBytes(HASH_BYTES).toString("hex") : null;
+    const baseHash = typeCode === DELTA_OBJECT_TYPE ? reader.readBytes(HASH_BYTES).toString("hex") : null;
     const content = inflateObject(reader, size);
-    if (base !== null) {
-      const deltas = openDeltas.get(base) ?? [];
-      deltas.push({ baseHash: base, content });
-      openDeltas.set(base, deltas);
+    if (baseHash !== null) {
+      const deltas = unresolvedDeltas.get(baseHash) ?? [];
+      deltas.push({ baseHash, content });
+      unresolvedDeltas.set(baseHash, deltas);
       continue;
     }
     const type = TYPE_BY_CODE[typeCode];
     if (type === undefined) throw createBrokenPackFault(`the pack has an object of the unknown type ${typeCode}`);
     objects.set(computeObjectHash({ type, content }), { type, content });
   }
-  resolveDeltas(objects, openDeltas, countUnpackedBytes);
+  resolveDeltas(objects, unresolvedDeltas, countUnpackedBytes);
   return objects;
 }
 
 function resolveDeltas(
   objects: Map<string, GitObject>,
-  openDeltas: Map<string, Delta[]>,
+  unresolvedDeltas: Map<string, Delta[]>,
   countUnpackedBytes: (bytes: number) => void,
 ): void {
-  const baseHashes = [...objects.keys()].filter((hash) => openDeltas.has(hash));
+  const baseHashes = [...objects.keys()].filter((hash) => unresolvedDeltas.has(hash));
   for (let hash = baseHashes.pop(); hash !== undefined; hash = baseHashes.pop()) {
     const { type, content } = objects.get(hash)!;
-    const deltas = openDeltas.get(hash) ?? [];
-    openDeltas.delete(hash);
+    const deltas = unresolvedDeltas.get(hash) ?? [];
+    unresolvedDeltas.delete(hash);
     for (const delta of deltas) {
       const object = { type, content: applyDelta(content, delta.content, countUnpackedBytes) };
       const objectHash = computeObjectHash(object);
       objects.set(objectHash, object);
-      if (openDeltas.has(objectHash)) baseHashes.push(objectHash);
+      if (unresolvedDeltas.has(objectHash)) baseHashes.push(objectHash);
     }
   }
-  if (openDeltas.size > 0) throw createBrokenPackFault("the base object of a delta is missing");
+  if (unresolvedDeltas.size > 0) throw createBrokenPackFault("the base object of a delta is missing");
 }

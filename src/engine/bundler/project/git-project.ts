@@ -9,7 +9,7 @@ export interface RepositoryReadJob {
   /** Folder of the project in the repository, such as `apps/shop`; "" for the root. */
   folder: string;
   /** Names of the files that can define an action, such as `action.ts`. */
-  entries: readonly string[];
+  entryFileNames: readonly string[];
 }
 
 /** Folders of a project that the service reads. Outside of these folders, it reads only PROJECT_FILES. */
@@ -25,7 +25,7 @@ const FILES_MAX = 5_000;
 /** Maximum folder entries that the reader visits, because a small pack can contain the same folder in many places. */
 const ENTRIES_MAX = 20_000;
 const DEPTH_MAX = 16;
-const TAGS_MAX = 5;
+const NESTED_TAGS_MAX = 5;
 const MANIFEST_MAX_BYTES = 10 * 1024 * 1024;
 const HASH_BYTES = 20;
 const SUBMODULE_MODE = "160000";
@@ -48,7 +48,7 @@ function getObjectContent(objects: GitObjectsByHash, hash: string, type: GitObje
   return object.content;
 }
 
-function readHeaderLine(content: Buffer, name: string): string {
+function readHeaderHash(content: Buffer, name: string): string {
   const line = content
     .toString("latin1")
     .split("\n", 20)
@@ -67,8 +67,8 @@ function parseTreeEntries(content: Buffer): TreeEntry[] {
     if (space < 0 || nameEnd < space || nameEnd + 1 + HASH_BYTES > content.length)
       throw createBrokenRepositoryFault("a folder has a broken entry");
     const name = content.toString("utf8", space + 1, nameEnd);
-    const isOdd = name === "" || name === "." || name === ".." || /[/\\]/.test(name);
-    if (isOdd) throw createBrokenRepositoryFault("a folder has an entry with a name that is not allowed");
+    const isForbiddenName = name === "" || name === "." || name === ".." || /[/\\]/.test(name);
+    if (isForbiddenName) throw createBrokenRepositoryFault("a folder has an entry with a name that is not allowed");
     const hash = content.toString("hex", nameEnd + 1, nameEnd + 1 + HASH_BYTES);
     entries.push({ mode: content.toString("latin1", at, space), name, hash });
     at = nameEnd + 1 + HASH_BYTES;
@@ -78,12 +78,12 @@ function parseTreeEntries(content: Buffer): TreeEntry[] {
 
 function findRootTree(objects: GitObjectsByHash, commit: string): string {
   let hash = commit;
-  for (let tags = 0; objects.get(hash)?.type === "tag" && tags < TAGS_MAX; tags += 1)
-    hash = readHeaderLine(objects.get(hash)!.content, "object");
-  return readHeaderLine(getObjectContent(objects, hash, "commit"), "tree");
+  for (let tags = 0; objects.get(hash)?.type === "tag" && tags < NESTED_TAGS_MAX; tags += 1)
+    hash = readHeaderHash(objects.get(hash)!.content, "object");
+  return readHeaderHash(getObjectContent(objects, hash, "commit"), "tree");
 }
 
-function findProjectFiles(objects: GitObjectsByHash, root: string, folder: string): Map<string, string> {
+function findProjectFileHashes(objects: GitObjectsByHash, root: string, folder: string): Map<string, string> {
   const files = new Map<string, string>();
   let visitedEntries = 0;
   const readTree = (tree: string, parent: string, depth: number) => {
@@ -98,11 +98,11 @@ function findProjectFiles(objects: GitObjectsByHash, root: string, folder: strin
       if (
         parent === "" &&
         !(mode === TREE_MODE ? PROJECT_FOLDERS : PROJECT_FILES).includes(name) &&
-        !isLink(mode, name)
+        !isForbiddenLink(mode, name)
       )
         continue;
       if (mode === TREE_MODE) readTree(hash, `${path}/`, depth + 1);
-      else files.set(path, checkFile(path, mode, hash));
+      else files.set(path, requireRegularFile(path, mode, hash));
       if (files.size > FILES_MAX) throw new PackageError(`the project has more than ${FILES_MAX} files`);
     }
   };
@@ -117,10 +117,10 @@ function findProjectFiles(objects: GitObjectsByHash, root: string, folder: strin
 }
 
 /** True if one of PROJECT_FOLDERS or PROJECT_FILES is a symbolic link or a submodule. The service rejects such a project. */
-const isLink = (mode: string, name: string): boolean =>
+const isForbiddenLink = (mode: string, name: string): boolean =>
   (mode === LINK_MODE || mode === SUBMODULE_MODE) && (PROJECT_FOLDERS.includes(name) || PROJECT_FILES.includes(name));
 
-function checkFile(path: string, mode: string, hash: string): string {
+function requireRegularFile(path: string, mode: string, hash: string): string {
   if (mode === LINK_MODE) throw new ProjectError(`${path} is a symbolic link, which a project cannot have`);
   if (mode === SUBMODULE_MODE) throw new ProjectError(`${path} is a submodule, which a project cannot have`);
   return hash;
@@ -156,11 +156,11 @@ function createProjectFiles(objects: GitObjectsByHash, hashes: ReadonlyMap<strin
 
 /** Returns the manifest (description of the app) of the project as JSON. @throws PackageError */
 export async function readManifestFromGitPack(
-  { commit, folder, entries }: RepositoryReadJob,
+  { commit, folder, entryFileNames }: RepositoryReadJob,
   pack: Buffer,
 ): Promise<string> {
   const objects = readGitPack(pack);
-  const hashes = findProjectFiles(objects, findRootTree(objects, commit), folder);
+  const hashes = findProjectFileHashes(objects, findRootTree(objects, commit), folder);
   if (hashes.size === 0) {
     const folderText = folder === "" ? "the root of the repository" : folder;
     throw new PackageError(
@@ -169,7 +169,7 @@ export async function readManifestFromGitPack(
   }
   const manifest: ProjectManifest = await new ProjectReader(
     createProjectFiles(objects, hashes),
-    entries,
+    entryFileNames,
   ).readManifest();
   const document = JSON.stringify(manifest);
   if (Buffer.byteLength(document) > MANIFEST_MAX_BYTES)

@@ -63,7 +63,7 @@ export class PatternStartFinder {
    * PATTERN_MIN_BYTES bytes must follow each of these indexes.
    * @param words the same bytes as complete 32-bit words
    */
-  findNextBeginning(bytes: Uint8Array, words: Int32Array, from: number, to: number): number {
+  findNextStart(bytes: Uint8Array, words: Int32Array, from: number, to: number): number {
     const { wordOffsetsByHash, wordShift, eightByteHashes } = this;
     const lastWord = Math.min(words.length, (to + WORD_BYTES + 2) >> 2);
     for (let word = (from + WORD_BYTES - 1) >> 2; word < lastWord; word += 1) {
