@@ -187,8 +187,8 @@ export function decodeEscapesOnce(layer: DecodedLayer, mayOverwriteInput = false
   const escapeFinder = new EscapeFinder(bytes, layer.newSpans);
   const first = escapeFinder.findNextEscape(0);
   if (first === bytes.length) return null;
-  const writer = mayOverwriteInput ? new ByteWriter(bytes, at) : ByteWriter.createWithSize(bytes.length, at !== null);
-  const { bytes: written, textIndexes: writtenIndexes } = writer;
+  const output = mayOverwriteInput ? new ByteWriter(bytes, at) : ByteWriter.createWithSize(bytes.length, at !== null);
+  const { bytes: written, textIndexes: writtenIndexes } = output;
   const rewrittenSpans: number[] = [];
   const spanMapper = new SpanMapper(layer.changedSpans);
   copyUnits(bytes, 0, first, written, 0);
@@ -215,7 +215,7 @@ export function decodeEscapesOnce(layer: DecodedLayer, mayOverwriteInput = false
     const value = packedEscape & 0xffff;
     const size = packedEscape >> LENGTH_SHIFT;
     if (value >= 0x80 && size !== PERCENT_LENGTH)
-      length = writeCodeUnit(writer, value, at === null ? 0 : at[index]!, length);
+      length = writeCodeUnit(output, value, at === null ? 0 : at[index]!, length);
     else {
       written[length] = value;
       if (writtenIndexes !== null) writtenIndexes[length] = at![index]!;
