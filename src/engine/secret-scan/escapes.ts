@@ -187,8 +187,8 @@ export function decodeEscapesOnce(layer: DecodedLayer, mayOverwriteInput = false
   const escapeFinder = new EscapeFinder(bytes, layer.newSpans);
   const first = escapeFinder.findNextEscape(0);
   if (first === bytes.length) return null;
-  const output = mayOverwriteInput ? new ByteWriter(bytes, at) : ByteWriter.createWithSize(bytes.length, at !== null);
-  const { bytes: written, textIndexes: writtenIndexes } = output;
+  const writer = mayOverwriteInput ? new ByteWriter(bytes, at) : ByteWriter.createWithSize(bytes.length, at !== null);
+  const { bytes: written, textIndexes: writtenIndexes } = writer;
   const rewrittenSpans: number[] = [];
   const spanMapper = new SpanMapper(layer.changedSpans);
   copyUnits(bytes, 0, first, written, 0);
@@ -215,7 +215,7 @@ export function decodeEscapesOnce(layer: DecodedLayer, mayOverwriteInput = false
     const value = packedEscape & 0xffff;
     const size = packedEscape >> LENGTH_SHIFT;
     if (value >= 0x80 && size !== PERCENT_LENGTH)
-      length = writeCodeUnit(output, value, at === null ? 0 : at[index]!, length);
+      length = writeCodeUnit(writer, value, at === null ? 0 : at[index]!, length);
     else {
       written[length] = value;
       if (writtenIndexes !== null) writtenIndexes[length] = at![index]!;
@@ -225,12 +225,9 @@ export function decodeEscapesOnce(layer: DecodedLayer, mayOverwriteInput = false
     if (spanMapper.nextBoundary <= index) spanMapper.recordWritten(index, index, length, false);
   }
   rewrittenSpans[rewrittenSpans.length - 1] = Math.min(rewrittenSpans.at(-1)!, length);
-  const trimmedOutput = {
-    bytes: written.subarray(0, length),
-    textIndexes: writtenIndexes?.subarray(0, length) ?? null,
-  };
+  const textForm = { bytes: written.subarray(0, length), textIndexes: writtenIndexes?.subarray(0, length) ?? null };
   return {
-    ...trimmedOutput,
+    ...textForm,
     newSpans: rewrittenSpans,
     changedSpans: spanMapper.spans.length === 0 ? rewrittenSpans : uniteSpans(spanMapper.spans, rewrittenSpans),
   };
