@@ -43,7 +43,7 @@ describe("the global name of a package", () => {
   ];
   for (const [what, source, name, namespace] of LIBRARY_BUILDS) {
     it(`is what a browser build sets: ${what}`, () => {
-      expect(findGlobalNameInBuild(source, name)).to.deep.equal({ name, namespace });
+      expect(findGlobalNameInBuild(source, name)).to.deep.equal({ name, isNamespace: namespace });
     });
   }
 
@@ -52,28 +52,28 @@ describe("the global name of a package", () => {
     expect(findGlobalNameInBuild(part("cptable") + part("JSZip"), "xlsx")).to.equal(null);
     expect(findGlobalNameInBuild(`${part("cptable")} var XLSX = {};`, "xlsx")).to.deep.equal({
       name: "XLSX",
-      namespace: false,
+      isNamespace: false,
     });
     expect(findGlobalNameInBuild("this is no JavaScript", "xlsx")).to.equal(null);
   });
 
   const README_SAMPLES: [readme: string, name: string, expected: object | null][] = [
-    ["const _ = require('lodash');", "lodash", { name: "_", namespace: false }],
-    ['import Papa from "papaparse"', "papaparse", { name: "Papa", namespace: false }],
-    ['import * as z from "zod"', "zod", { name: "z", namespace: true }],
+    ["const _ = require('lodash');", "lodash", { name: "_", isNamespace: false }],
+    ['import Papa from "papaparse"', "papaparse", { name: "Papa", isNamespace: false }],
+    ['import * as z from "zod"', "zod", { name: "z", isNamespace: true }],
     ["const fp = require('lodash/fp')", "lodash", null],
     ["var merge = require('lodash').merge", "lodash", null],
     [
       "`Handlebars.compile(x)` and `handlebars.a`, `Handlebars.b()`",
       "handlebars",
-      { name: "Handlebars", namespace: false },
+      { name: "Handlebars", isNamespace: false },
     ],
     ["import URL from 'url-thing'", "url-thing", null],
     ["import execute from 'x'", "x", null],
     ["import Svc from 'x'", "x", null],
     ["import __proto__ from 'x'", "x", null],
-    ['import { jsPDF } from "jspdf"', "jspdf", { name: "jspdf", namespace: true }],
-    ["const { parse } = require('some-thing')", "some-thing", { name: "someThing", namespace: true }],
+    ['import { jsPDF } from "jspdf"', "jspdf", { name: "jspdf", isNamespace: true }],
+    ["const { parse } = require('some-thing')", "some-thing", { name: "someThing", isNamespace: true }],
     ["nothing", "some-thing", null],
   ];
   for (const [readme, name, expected] of README_SAMPLES) {

@@ -49,7 +49,7 @@ describe("the limit of an action's runs", () => {
     [3, "CCCc", [], [], [[1, 4]]],
   ] as [number, string, number[], number[], [number, number][]][]) {
     it(`of ${limit} for ${runs}: admits ${admit.join() || "none"}, cancels ${cancel.length}`, () => {
-      const displaced = cancel.map(([runId, by]) => ({ runId, for: by }));
+      const displaced = cancel.map(([runId, by]) => ({ runId, replacedBy: by }));
       expect(decideRunAdmission(limit, runsOf(runs))).to.deep.equal({ admit, skip, cancel: displaced });
     });
   }

@@ -7,7 +7,7 @@ import { expect } from "chai";
 import { createRealmWorker } from "../../../src/engine/browser/pages/in-page/realm-worker.js";
 import { replaceThread } from "../../../src/engine/browser/pages/in-page/replace-thread.js";
 
-const LIMITS = { threadRuns: 100, measureAfter: 10, messageCharacters: 30 };
+const LIMITS = { runsMax: 100, measureAtCost: 10, messageMaxCharacters: 30 };
 
 interface RealmThread {
   initialize(bindingName: string): void;
@@ -75,16 +75,16 @@ describe("the realm for the next run on a thread", () => {
 
   it("is created also if the memory of the thread is to be measured", () => {
     const thread = createRealmThread();
-    const uses = Array.from({ length: LIMITS.measureAfter }, () => thread.completeRun("data 1"));
+    const uses = Array.from({ length: LIMITS.measureAtCost }, () => thread.completeRun("data 1"));
     expect(uses.flatMap((use, index) => (use === "measure" ? [index + 1] : []))).to.deep.equal([5, 10]);
-    expect(thread.countRealms()).to.deep.equal([LIMITS.measureAfter + 1, LIMITS.measureAfter]);
+    expect(thread.countRealms()).to.deep.equal([LIMITS.measureAtCost + 1, LIMITS.measureAtCost]);
   });
 
   it("is not created after the thread's last run", () => {
     const thread = createRealmThread();
-    for (let count = 1; count < LIMITS.threadRuns; count += 1) thread.completeRun("data 1");
+    for (let count = 1; count < LIMITS.runsMax; count += 1) thread.completeRun("data 1");
     expect(thread.completeRun("data 1")).to.equal("replace");
-    expect(thread.countRealms()).to.deep.equal([LIMITS.threadRuns, LIMITS.threadRuns]);
+    expect(thread.countRealms()).to.deep.equal([LIMITS.runsMax, LIMITS.runsMax]);
   });
 
   it("receives nothing of the run before", () => {
@@ -105,7 +105,7 @@ describe("the realm for the next run on a thread", () => {
 
   it("is created after a long result, of which the service gets the length first", () => {
     const { thread, sent, ...rest } = createRealmThread();
-    const long = `data "${"x".repeat(LIMITS.messageCharacters)}"`;
+    const long = `data "${"x".repeat(LIMITS.messageMaxCharacters)}"`;
     rest.start();
     rest.receivers[0]!(`answer ${long}`);
     expect(sent).to.deep.equal([`long-answer ${long.length}`]);
