@@ -17,7 +17,7 @@ describe("a PostgreSQL channel that is followed", () => {
 
   before(async () => {
     database = await freshDatabase();
-    const channels = { channels: ["always"], followed: ["now_and_then"] };
+    const channels = { channels: ["always"], followedChannels: ["now_and_then"] };
     const log = pino({ level: "silent" });
     notifications = createDatabaseNotifications({ url: database.url, ...channels, lingerMs: LINGER_MS, log });
     await notifications.start();
