@@ -158,7 +158,7 @@ const moveUseStrict = {
   name: "strict-within",
   setup(bundler) {
     bundler.onEnd(async ({ metafile }) => {
-      for (const file of Object.keys(metafile.outputs).filter((one) => one.endsWith(".js"))) {
+      for (const file of Object.keys(metafile.outputs).filter((path) => path.endsWith(".js"))) {
         const text = await readFile(join(ROOT, file), "utf8");
         if (!text.startsWith(USE_STRICT + FUNCTION_START))
           throw new Error(`${file} must begin with ${USE_STRICT}${FUNCTION_START}`);
@@ -282,8 +282,8 @@ async function buildPage(name, workerFiles, monacoStyle) {
   const [script, ...requiredFiles] = listStaticImports(outputs, file);
   const partFiles = (module) => listStaticImports(outputs, built.get(`${PART_NAMESPACE}:${module}`).file);
   const first = [script, ...requiredFiles];
-  const nextFiles = [...new Set(scriptsAfter.flatMap(partFiles))].filter((one) => !first.includes(one));
-  const isLater = (one) => !first.includes(one) && !nextFiles.includes(one);
+  const nextFiles = [...new Set(scriptsAfter.flatMap(partFiles))].filter((path) => !first.includes(path));
+  const isLater = (path) => !first.includes(path) && !nextFiles.includes(path);
   const page = {
     title,
     script: getAssetPath(script),

@@ -66,25 +66,25 @@ async function main() {
   const random = createRandom(SEED);
   const all = listMutants();
   const sample = all
-    .map((one) => [random(), one])
+    .map((mutant) => [random(), mutant])
     .sort(([a], [b]) => a - b)
     .slice(0, SAMPLE_SIZE)
-    .map(([, one]) => one);
+    .map(([, mutant]) => mutant);
   const queue = [...sample];
   const resultsByArea = new Map();
   async function testMutants() {
-    for (let one = queue.pop(); one; one = queue.pop()) {
-      const isDetectedMutant = await isDetected(one);
-      const [hits, tries] = resultsByArea.get(one.area) ?? [0, 0];
-      resultsByArea.set(one.area, [hits + Number(isDetectedMutant), tries + 1]);
-      const { name, file, mutant } = one;
+    for (let candidate = queue.pop(); candidate; candidate = queue.pop()) {
+      const isDetectedMutant = await isDetected(candidate);
+      const [hits, tries] = resultsByArea.get(candidate.area) ?? [0, 0];
+      resultsByArea.set(candidate.area, [hits + Number(isDetectedMutant), tries + 1]);
+      const { name, file, mutant } = candidate;
       if (!isDetectedMutant)
         console.log(`not detected: ${name}.js:${getLineNumber(file, mutant.start)} ${mutant.from} → ${mutant.text}`);
     }
   }
   await Promise.all(Array.from({ length: PROCESSES }, testMutants));
   for (const [area, [hits, tries]] of resultsByArea) console.log(`${area}: ${hits} of ${tries} detected`);
-  const hits = [...resultsByArea.values()].reduce((sum, [one]) => sum + one, 0);
+  const hits = [...resultsByArea.values()].reduce((sum, [areaHits]) => sum + areaHits, 0);
   console.log(`${hits} of ${sample.length} detected (${all.length} faults in all, seed ${SEED})`);
   process.exitCode = hits >= sample.length * 0.9 ? 0 : 1;
 }

@@ -117,8 +117,8 @@ function findCycle(nodes: readonly string[], next: (node: string) => readonly st
     if (path.includes(node)) return [...path.slice(path.indexOf(node)), node];
     if (done.has(node)) return null;
     path.push(node);
-    for (const one of next(node)) {
-      const cycle = visit(one);
+    for (const neighbour of next(node)) {
+      const cycle = visit(neighbour);
       if (cycle) return cycle;
     }
     path.pop();

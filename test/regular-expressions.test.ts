@@ -96,7 +96,7 @@ describe("regular expressions", () => {
   before(async () => {
     // Uses esbuild's asynchronous API, because transformSync would hang if other code in the process also uses esbuild.
     all = await Promise.all(files.filter(mayContainExpression).map(expressionsOf));
-    expressions = new Map(all.flatMap(({ found }) => found).map((one) => [written(one), one]));
+    expressions = new Map(all.flatMap(({ found }) => found).map((expression) => [written(expression), expression]));
   });
   after(() => stop());
 

@@ -55,7 +55,7 @@ export async function run(rounds: number): Promise<FigureRow[]> {
     const measurements = {
       floor: () => measureRequestRate(floor),
       none: () => measureRequestRate(unmatchedRequests),
-      async one() {
+      async matched() {
         const perSecond = await measureRequestRate({
           ...serviceRequests,
           body: createEvent(MATCHED_SOURCE_ID),
@@ -76,7 +76,7 @@ export async function run(rounds: number): Promise<FigureRow[]> {
       const size = { line: "none matching", of: "log-triggered actions", value: actions };
       rows.push({ name: `log events that start none of ${actions} actions`, value: medians.none, ...beside, size });
       if (actions === ACTION_COUNTS.at(-1))
-        rows.push({ name: `log events that start one of ${actions} actions`, value: medians.one, ...beside });
+        rows.push({ name: `log events that start one of ${actions} actions`, value: medians.matched, ...beside });
     }
     return rows;
   } finally {

@@ -93,7 +93,7 @@ export function createBookings({ call, target, say }) {
 
   /** Returns the parts of an app that have the example's names but are not from the example. Only for an app without the example. */
   function findForeignParts({ settings, actions, dataSources }) {
-    const has = (list, name) => list.some((one) => one.name === name);
+    const has = (list, name) => list.some((item) => item.name === name);
     return [
       ...example.settings.filter((key) => key in settings).map((key) => `the setting ${key}`),
       ...example.dataSources.filter((name) => has(dataSources, name)).map((name) => `the data source ${name}`),

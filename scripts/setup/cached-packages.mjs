@@ -84,7 +84,7 @@ export async function installCachedPackages(
     }
   };
   await waitForAll(Array.from({ length: CONCURRENCY }, extractPending));
-  for (const one of found) linkPrograms(folder, one);
+  for (const cached of found) linkPrograms(folder, cached);
   // npm writes the same list after an installation.
   const packages = Object.fromEntries(found.map(({ path, entry }) => [path, entry]));
   const record = { name: lock.name, version: lock.version, lockfileVersion: 3, requires: true, packages };

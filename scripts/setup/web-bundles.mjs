@@ -96,7 +96,7 @@ export class WebBundles {
 
   /** Removes the compressed versions of files whose names have no hash: their content may have changed. */
   #removeCompressed(files) {
-    for (const file of files.flatMap((one) => [`${one}.gz`, `${one}.br`]))
+    for (const file of files.flatMap((path) => [`${path}.gz`, `${path}.br`]))
       rmSync(join(this.#root, file), { force: true });
   }
 

@@ -34,20 +34,26 @@ describe("a passphrase", () => {
   it("must not be in the list of common passphrases", () => {
     const common = [...dictionary["passwords-common"]].filter(({ length }) => length >= 12);
     expect(common.length).to.be.above(200);
-    for (const one of common) {
-      for (const written of [one, one.toUpperCase()]) expect(statusOf(written), one).to.equal("PASSPHRASE_TOO_WEAK");
+    for (const passphrase of common) {
+      for (const written of [passphrase, passphrase.toUpperCase()])
+        expect(statusOf(written), passphrase).to.equal("PASSPHRASE_TOO_WEAK");
     }
   });
 
   it("needs no particular kind of character", () => {
-    for (const one of ["onlylowercaseletters", "ONLYUPPERCASELETTERS", "83650174926581", "spaces and words only"]) {
-      expect(statusOf(one), one).to.equal(null);
+    for (const passphrase of [
+      "onlylowercaseletters",
+      "ONLYUPPERCASELETTERS",
+      "83650174926581",
+      "spaces and words only",
+    ]) {
+      expect(statusOf(passphrase), passphrase).to.equal(null);
     }
   });
 
   it("must be a text of limited length: REQUEST_INVALID, without the passphrase in the message", () => {
-    for (const one of [undefined, null, 1, {}, [], "", "x".repeat(1_025), "\ud800 lone surrogate"]) {
-      expect(statusOf(one), String(one)).to.equal("REQUEST_INVALID");
+    for (const passphrase of [undefined, null, 1, {}, [], "", "x".repeat(1_025), "\ud800 lone surrogate"]) {
+      expect(statusOf(passphrase), String(passphrase)).to.equal("REQUEST_INVALID");
     }
   });
 

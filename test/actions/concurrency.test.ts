@@ -33,26 +33,26 @@ describe("concurrent changes of actions", () => {
   });
 
   it("swap names; a change that conflicts gets NAME_ALREADY_EXISTS", async () => {
-    const [one, other] = [await make(apiClient), await make(apiClient)];
+    const [action, otherAction] = [await make(apiClient), await make(apiClient)];
     const rivalRunner = service.db.createQueryRunner();
     await rivalRunner.startTransaction();
-    await rivalRunner.query("UPDATE action SET name = $2 WHERE id = $1", [other.id, newName("left")]);
+    await rivalRunner.query("UPDATE action SET name = $2 WHERE id = $1", [otherAction.id, newName("left")]);
     const [{ pid }] = await rivalRunner.query("SELECT pg_backend_pid() AS pid");
     // With this long timeout, the service's transaction detects the deadlock first, after its own shorter deadlock_timeout.
     await rivalRunner.query("SET LOCAL deadlock_timeout = '1min'");
-    const refused = apiClient.update(one.id, { name: other.name });
+    const refused = apiClient.update(action.id, { name: otherAction.name });
     // Locks the other row as soon as the service waits for this transaction. One statement does both, so that the deadlock exists before the
     // service checks for deadlocks.
     await rivalRunner.query(`DO $$ BEGIN
       WHILE NOT EXISTS (SELECT FROM pg_stat_activity WHERE ${pid} = ANY (pg_blocking_pids(pid))) LOOP
         PERFORM pg_sleep(0.01), pg_stat_clear_snapshot();
       END LOOP;
-      PERFORM 1 FROM action WHERE id = ${one.id} FOR UPDATE;
+      PERFORM 1 FROM action WHERE id = ${action.id} FOR UPDATE;
     END $$`);
     expect((await refused).status).to.equal("NAME_ALREADY_EXISTS");
     await rivalRunner.rollbackTransaction();
     await rivalRunner.release();
-    expect((await apiClient.get(one.id)).value).to.deep.equal(one);
+    expect((await apiClient.get(action.id)).value).to.deep.equal(action);
   });
 
   it("import documents in opposite orders: one creates all actions, the other updates them or is rejected", async () => {

@@ -158,9 +158,12 @@ describe("versions of an action", () => {
       });
 
       it("rejects a version of another action: VERSION_NOT_FOUND", async () => {
-        const [one, other] = [await make(apiClient), await make(apiClient)];
-        const [version] = (await apiClient.versions(other.id)).value.versions;
-        const answers = [await apiClient.version(one.id, version.id), await apiClient.restore(one.id, version.id)];
+        const [action, otherAction] = [await make(apiClient), await make(apiClient)];
+        const [version] = (await apiClient.versions(otherAction.id)).value.versions;
+        const answers = [
+          await apiClient.version(action.id, version.id),
+          await apiClient.restore(action.id, version.id),
+        ];
         expect(answers.map(({ status }) => status)).to.deep.equal(["VERSION_NOT_FOUND", "VERSION_NOT_FOUND"]);
         if (apiClient.name === "REST") expect(answers.map(({ http }) => http)).to.deep.equal([404, 404]);
       });
@@ -271,26 +274,26 @@ describe("versions of an action", () => {
   describe("the maximum length of the version history", () => {
     longTest("keeps the newest 100 of each action, also with many concurrent writers", async () => {
       const apiClient = createRestApiClient(service);
-      const [one, other] = [await make(apiClient), await make(apiClient)];
+      const [action, otherAction] = [await make(apiClient), await make(apiClient)];
       // Sends at most 40 requests at a time: a service under load rejects some of 180 requests that arrive at once.
       for (let first = 0; first < 120; first += 20) {
         const turns = Array.from({ length: 20 }, (_, at) => first + at);
         const updates = turns.flatMap((turn) => [
-          apiClient.update(one.id, { description: `${turn}` }),
-          ...(turn < 60 ? [apiClient.update(other.id, {})] : []),
+          apiClient.update(action.id, { description: `${turn}` }),
+          ...(turn < 60 ? [apiClient.update(otherAction.id, {})] : []),
         ]);
         for (const { error } of await Promise.all(updates)) expect(error).to.equal(undefined);
       }
-      const { value } = await apiClient.versions(one.id, 100);
+      const { value } = await apiClient.versions(action.id, 100);
       expect(value.pagination.total).to.equal(100);
-      expect(value.versions[0].description).to.equal((await apiClient.get(one.id)).value.description);
-      expect(await count(service, "audit_entry", "action_id = $1", [one.id])).to.equal(121);
+      expect(value.versions[0].description).to.equal((await apiClient.get(action.id)).value.description);
+      expect(await count(service, "audit_entry", "action_id = $1", [action.id])).to.equal(121);
       const ids = await service.db.query(
         "SELECT count(*) AS newer FROM action_version WHERE action_id = $1 AND id > $2",
-        [one.id, value.versions[99].id],
+        [action.id, value.versions[99].id],
       );
       expect(ids).to.deep.equal([{ newer: 99 }]);
-      expect((await apiClient.versions(other.id)).value.pagination.total).to.equal(61);
+      expect((await apiClient.versions(otherAction.id)).value.pagination.total).to.equal(61);
     });
 
     it("lists the live version after a restore of the oldest version, which the restore displaces", async () => {

@@ -374,9 +374,9 @@ describe("Svc.AI", () => {
     expect(calls).to.have.length(3);
     await service.db.query("DELETE FROM ai_usage");
     await setAi({ dailyTokens: 20 });
-    const one = async () => failing(ask({ ...HELLO, maxTokens: 1 }));
+    const callOnce = async () => failing(ask({ ...HELLO, maxTokens: 1 }));
     // Each call uses 12 of the 20 tokens. After the first call, tokens are left, so the second call may start. The third may not.
-    expect([await one(), await one(), (await one()).code]).to.deep.equal(["none", "none", "LIMIT"]);
+    expect([await callOnce(), await callOnce(), (await callOnce()).code]).to.deep.equal(["none", "none", "LIMIT"]);
     const [used] = await service.db.query("SELECT requests::int, tokens::int FROM ai_usage");
     expect(used).to.deep.equal({ requests: 2, tokens: 24 });
     await setAi();

@@ -250,7 +250,7 @@ export function addressOf(route: string, ids: Ids): string {
 export function fillIds(body: unknown, ids: Ids): unknown {
   const [, name] = /^\{(\w+)\}$/.exec(typeof body === "string" ? body : "") ?? [];
   if (name !== undefined) return ids[name];
-  if (Array.isArray(body)) return body.map((one) => fillIds(one, ids));
+  if (Array.isArray(body)) return body.map((item) => fillIds(item, ids));
   if (typeof body !== "object" || body === null) return body;
   return Object.fromEntries(Object.entries(body).map(([key, value]) => [key, fillIds(value, ids)]));
 }
@@ -282,12 +282,13 @@ export function bodiesWithUnknownField({ body, free = [] }: BodySample): { path:
   const visit = (value: unknown, path: string, put: (changed: unknown) => unknown) => {
     const isFree = free.includes(path);
     if (Array.isArray(value)) {
-      for (const [at, one] of value.entries()) visit(one, `${path}[${at}]`, (changed) => put(value.with(at, changed)));
+      for (const [at, item] of value.entries())
+        visit(item, `${path}[${at}]`, (changed) => put(value.with(at, changed)));
     } else if (typeof value === "object" && value !== null) {
       if (!isFree)
         found.push({ path: path === "" ? UNKNOWN : `${path}.${UNKNOWN}`, body: put({ ...value, [UNKNOWN]: 1 }) });
-      for (const [name, one] of Object.entries(value)) {
-        visit(one, path === "" ? name : `${path}.${name}`, (changed) => put({ ...value, [name]: changed }));
+      for (const [name, member] of Object.entries(value)) {
+        visit(member, path === "" ? name : `${path}.${name}`, (changed) => put({ ...value, [name]: changed }));
       }
     }
   };
@@ -302,8 +303,8 @@ export type Schema = Record<string, any>;
  * Returns the schema of the value at the path, and the name of its type. The schema is empty if the document does not describe the value.
  */
 function schemaAt(path: string, schema: Schema, components: Schema): { type: string; schema: Schema } {
-  const resolve = (one: Schema | undefined) => {
-    const inner: Schema = one?.["anyOf"]?.find((each: Schema) => "$ref" in each) ?? one ?? {};
+  const resolve = (reference: Schema | undefined) => {
+    const inner: Schema = reference?.["anyOf"]?.find((each: Schema) => "$ref" in each) ?? reference ?? {};
     const type = String(inner["$ref"]?.split("/").at(-1) ?? path);
     return { type, schema: components[type] ?? inner };
   };

@@ -81,7 +81,7 @@ describe("Client actions", () => {
       while (!feed.known.has(production)) await feed.next();
       // The subscription `master` follows drafts. Publishing the app changes no draft, so the next event is this new draft.
       const id = await create();
-      expect((await master.next()).actions.map((one) => one.id)).to.deep.equal([id]);
+      expect((await master.next()).actions.map((action) => action.id)).to.deep.equal([id]);
     });
 
     it("without server actions, inactive ones, ones without an analytics trigger, legacy ones and those of other apps", async () => {

@@ -189,7 +189,10 @@ const invitation: MakeSample = async (service) => {
 const token: MakeSample = async (service) => {
   const { id } = (await ask(service, "POST", `${APP}/tokens`, { kind: "api", name: nextName() })).body;
   const { tokens } = (await ask(service, "GET", `${APP}/tokens`)).body;
-  return { ids: { tokenId: id, id }, updatedAt: tokens.find((one: { id: number }) => one.id === id).updatedAt };
+  return {
+    ids: { tokenId: id, id },
+    updatedAt: tokens.find((candidate: { id: number }) => candidate.id === id).updatedAt,
+  };
 };
 
 /** Creates a session, passkey or sign-in identity of a person's account. The time of its last change comes from the list of such items. */
@@ -199,7 +202,7 @@ const makeAccountItem =
     const { user, token: as } = await createSignedInPerson(service);
     await make(service, user.id);
     const found = await service.rest("GET", `/v1/auth/${list}`, { as });
-    const { id, updatedAt } = found.body[list].find((one: { isCurrent?: boolean }) => !one.isCurrent);
+    const { id, updatedAt } = found.body[list].find((candidate: { isCurrent?: boolean }) => !candidate.isCurrent);
     return { ids: { [key]: id, id }, updatedAt, as };
   };
 

@@ -95,7 +95,9 @@ describe("turns on the main thread", () => {
     const asked = Promise.allSettled(Array.from({ length: 300 }, () => turns.runInTurn("a", () => clock.pass(1))));
     const other = turns.runInTurn("b", () => "served");
     await clock.run();
-    const refused = (await asked).filter((one) => one.status === "rejected").map(({ reason }) => reason as ActionError);
+    const refused = (await asked)
+      .filter((result) => result.status === "rejected")
+      .map(({ reason }) => reason as ActionError);
     expect(refused.length).to.be.within(30, 60);
     expect(refused[0]!.status).to.equal("RATE_LIMIT_EXCEEDED");
     expect(refused[0]!.details.retryAfter).to.equal(2);

@@ -76,18 +76,18 @@ describe("the slots of a runner", () => {
     expect([foreign.http, foreign.body.status]).to.deep.equal([403, "FORBIDDEN"]);
     const tokenOf = async () =>
       (await service.rest("POST", "/v1/apps/1/tokens", { body: { kind: "api", name: "own" } })).body.token as string;
-    const [one, two] = [await tokenOf(), await tokenOf()];
-    const [{ id: ofOne }] = await service.db.query(
+    const [firstToken, secondToken] = [await tokenOf(), await tokenOf()];
+    const [{ id: runOfFirst }] = await service.db.query(
       `INSERT INTO run (app_id, action_id, copy, trigger, payload, state, credential_id)
        SELECT 1, 1, 'master', 'manual', '{"ms": 60000}', 'queued', id FROM credential WHERE hash = $1 RETURNING id`,
-      [hashToken(one)],
+      [hashToken(firstToken)],
     );
-    const cancelBySecondApp = await service.rest("POST", `/v3/apps/1/runs/${ofOne}/cancel`, { as: two });
+    const cancelBySecondApp = await service.rest("POST", `/v3/apps/1/runs/${runOfFirst}/cancel`, { as: secondToken });
     expect([cancelBySecondApp.http, cancelBySecondApp.body.status], "neither token has a person").to.deep.equal([
       403,
       "FORBIDDEN",
     ]);
-    expect((await service.rest("POST", `/v3/apps/1/runs/${ofOne}/cancel`, { as: one })).http).to.equal(200);
+    expect((await service.rest("POST", `/v3/apps/1/runs/${runOfFirst}/cancel`, { as: firstToken })).http).to.equal(200);
     const unknown = await service.rest("POST", "/v3/apps/1/runs/999999/cancel");
     expect([unknown.http, unknown.body.status]).to.deep.equal([404, "RUN_NOT_FOUND"]);
   });

@@ -233,7 +233,7 @@ describe("IDs of another app", () => {
   function parameterValues(parameters: readonly string[], where: string): Record<string, number>[] {
     return parameters.reduce<Record<string, number>[]>(
       (filled, parameter) =>
-        filled.flatMap((one) => idsOfParameter(parameter, where).map((id) => ({ ...one, [parameter]: id }))),
+        filled.flatMap((filling) => idsOfParameter(parameter, where).map((id) => ({ ...filling, [parameter]: id }))),
       [{}],
     );
   }

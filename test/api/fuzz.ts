@@ -68,7 +68,9 @@ function ofSchema(schema: Schema | undefined, components: Schema, odd: ValueGene
   if (type === "string") return odd("text");
   if (!schema["properties"]) return odd("any");
   const fields = Object.entries(schema["properties"] as Schema);
-  return Object.fromEntries(fields.map(([name, one]) => [name, ofSchema(one, components, odd, depth - 1)]));
+  return Object.fromEntries(
+    fields.map(([name, fieldSchema]) => [name, ofSchema(fieldSchema, components, odd, depth - 1)]),
+  );
 }
 
 export interface RestCall {

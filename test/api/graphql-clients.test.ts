@@ -192,11 +192,11 @@ describe("GraphQL clients in their released form", () => {
       stopClients.push(async () => client.dispose());
       const failures: unknown[] = [];
       /** Subscribes. `take` stores each event's position in the variables, which the client sends again after a reconnect. */
-      function follow<Data>(query: string, variables: Record<string, unknown>, take: (one: Data) => void): void {
-        client.subscribe<{ one: Data }>(
+      function follow<Data>(query: string, variables: Record<string, unknown>, take: (data: Data) => void): void {
+        client.subscribe<{ event: Data }>(
           { query, variables },
           {
-            next: ({ data }) => data && take(data.one),
+            next: ({ data }) => data && take(data.event),
             error: (error) => failures.push(error),
             complete: () => undefined,
           },
@@ -206,7 +206,7 @@ describe("GraphQL clients in their released form", () => {
       let positions = 0;
       const [logs, entries, notes] = [{ after: 0 }, { since: null as string | null }, { after: 0 }];
       follow<{ id: number }>(
-        "subscription ($after: Int) { one: actionLogAdded(appId: 1, after: $after) { id } }",
+        "subscription ($after: Int) { event: actionLogAdded(appId: 1, after: $after) { id } }",
         logs,
         ({ id }) => {
           logs.after = id;
@@ -214,7 +214,7 @@ describe("GraphQL clients in their released form", () => {
         },
       );
       follow<{ position: string; reset: boolean; inserted: { id: number }[] }>(
-        `subscription ($since: String) { one: dataSourceChanged(appId: 1, dataSourceId: "${dataSource.id}", since: $since) {
+        `subscription ($since: String) { event: dataSourceChanged(appId: 1, dataSourceId: "${dataSource.id}", since: $since) {
         position reset inserted { id } } }`,
         entries,
         ({ position, inserted }) => {
@@ -224,7 +224,7 @@ describe("GraphQL clients in their released form", () => {
         },
       );
       follow<{ id: number; cursor: number }>(
-        "subscription ($after: Int) { one: notificationAdded(appId: 1, after: $after) { id cursor } }",
+        "subscription ($after: Int) { event: notificationAdded(appId: 1, after: $after) { id cursor } }",
         notes,
         ({ id, cursor }) => {
           notes.after = cursor;

@@ -21,7 +21,7 @@ function findSchemaDifferences(value: unknown, schema: Schema, components: Recor
   if (schema["$ref"])
     return findSchemaDifferences(value, components[schema["$ref"].split("/").at(-1)]!, components, at);
   if (schema["anyOf"]) {
-    const each = schema["anyOf"].map((one: Schema) => findSchemaDifferences(value, one, components, at));
+    const each = schema["anyOf"].map((variant: Schema) => findSchemaDifferences(value, variant, components, at));
     return each.some((found: string[]) => found.length === 0) ? [] : each[0];
   }
   const kind =
@@ -32,8 +32,8 @@ function findSchemaDifferences(value: unknown, schema: Schema, components: Recor
   if ("const" in schema && schema["const"] !== value) return [`${at} is not ${schema["const"]}`];
   if (schema["enum"] && !schema["enum"].includes(value)) return [`${at} is none of ${schema["enum"]}`];
   if (kind === "array")
-    return (value as unknown[]).flatMap((one, n) =>
-      findSchemaDifferences(one, schema["items"] ?? {}, components, `${at}[${n}]`),
+    return (value as unknown[]).flatMap((item, n) =>
+      findSchemaDifferences(item, schema["items"] ?? {}, components, `${at}[${n}]`),
     );
   if (kind !== "object") return [];
   const fields = value as Record<string, unknown>;
@@ -46,8 +46,8 @@ function findSchemaDifferences(value: unknown, schema: Schema, components: Recor
   return [
     ...missing,
     ...unlisted.map((name) => `${at}.${name} is not described`),
-    ...properties.flatMap(([name, one]) =>
-      name in fields ? findSchemaDifferences(fields[name], one, components, `${at}.${name}`) : [],
+    ...properties.flatMap(([name, property]) =>
+      name in fields ? findSchemaDifferences(fields[name], property, components, `${at}.${name}`) : [],
     ),
   ];
 }
@@ -60,11 +60,13 @@ function clientOf(document: Schema, base: string, token: string) {
     Object.entries<Schema>(methods).map(([method, operation]) => ({ path, method, operation })),
   );
   return async (name: string, parameters: Parameters, body?: object): Promise<{ status: number; body: Schema }> => {
-    const { path, method, operation } = operations.find((one) => one.operation["operationId"] === name)!;
+    const { path, method, operation } = operations.find((candidate) => candidate.operation["operationId"] === name)!;
     const placed = (where: string) =>
-      operation["parameters"].filter((one: Schema) => one["in"] === where && one["name"] in parameters) as Schema[];
+      operation["parameters"].filter(
+        (parameter: Schema) => parameter["in"] === where && parameter["name"] in parameters,
+      ) as Schema[];
     const filled = placed("path").reduce(
-      (text, one) => text.replace(`{${one["name"]}}`, encodeURIComponent(parameters[one["name"]]!)),
+      (text, parameter) => text.replace(`{${parameter["name"]}}`, encodeURIComponent(parameters[parameter["name"]]!)),
       path,
     );
     expect(filled, "every parameter of the path is described").to.not.match(/[{}]/);
@@ -123,7 +125,7 @@ describe("the OpenAPI document", function () {
     );
     expect(documented.sort()).to.deep.equal(shapes);
     const ids = Object.values<Schema>(document["paths"]).flatMap((methods) =>
-      Object.values<Schema>(methods).map((one) => one["operationId"]),
+      Object.values<Schema>(methods).map((operation) => operation["operationId"]),
     );
     expect(new Set(ids).size).to.equal(ids.length);
     expect(ids).to.include.members(["createAction", "runActionWithResult", "setSettings", "alertRules", "sendEmail"]);
@@ -145,7 +147,9 @@ describe("the OpenAPI document", function () {
       .map(([, path]) => shapeOf(path!));
     const shown = new Set([...page.matchAll(/^### (\S+ \S+)$/gm)].map(([, route]) => shapeOf(route!)));
     const isNamed = (path: string) =>
-      named.some((one) => (one.endsWith("/*") ? `${path}/`.startsWith(one.slice(0, -1)) : path === one));
+      named.some((pattern) =>
+        pattern.endsWith("/*") ? `${path}/`.startsWith(pattern.slice(0, -1)) : path === pattern,
+      );
     // True for files of the documentation, which rest-routes.md does not describe.
     const isFile = (path: string) => /^\/(?:[A-Z]+\.md|LICENSE|docs\.md)$/.test(path);
     const missing = api.registeredRoutes

@@ -76,13 +76,13 @@ describe("the tokens of open sockets", () => {
 
   it("stay valid while the database is not reachable", async () => {
     const recheck = create();
-    const one = holder("long");
-    recheck.add(one);
+    const longHolder = holder("long");
+    recheck.add(longHolder);
     isAway = true;
-    expect(await recheck.checkSocket(one)).to.equal(true);
+    expect(await recheck.checkSocket(longHolder)).to.equal(true);
     isAway = false;
     delete expiresAt["long"];
-    expect(await recheck.checkSocket(one)).to.equal(false);
+    expect(await recheck.checkSocket(longHolder)).to.equal(false);
     expect(ended).to.deep.equal(["long"]);
   });
 

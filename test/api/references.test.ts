@@ -94,17 +94,21 @@ describe("IDs and names", () => {
   });
 
   it("of data sources find the right one, over REST", async () => {
-    const one = `${base}/data-sources/${sourceId}`;
+    const sourcePath = `${base}/data-sources/${sourceId}`;
     const which = async (path: string) => (await service.rest("POST", path, { body: {} })).body.entries[0].data.Which;
-    expect([await which(`${one}/query`), await which(`${one}/query?by=name`)]).to.deep.equal(["id", "name"]);
-    const exported = async (query: string) => (await service.rest("GET", `${one}/export?format=csv${query}`)).body;
+    expect([await which(`${sourcePath}/query`), await which(`${sourcePath}/query?by=name`)]).to.deep.equal([
+      "id",
+      "name",
+    ]);
+    const exported = async (query: string) =>
+      (await service.rest("GET", `${sourcePath}/export?format=csv${query}`)).body;
     expect([await exported(""), await exported("&by=name")]).to.deep.equal(["Which\r\nid\r\n", "Which\r\nname\r\n"]);
     const csv = { body: "Which\nname\n", headers: { "content-type": "text/csv" } };
-    expect((await service.rest("POST", `${one}/import?append=true&by=name`, csv)).http).to.equal(200);
-    const { total } = (await service.rest("POST", `${one}/query?by=name`, { body: {} })).body.pagination;
+    expect((await service.rest("POST", `${sourcePath}/import?append=true&by=name`, csv)).http).to.equal(200);
+    const { total } = (await service.rest("POST", `${sourcePath}/query?by=name`, { body: {} })).body.pagination;
     expect(total).to.equal(2);
     for (const query of ["by=names", "by=name&by=name"]) {
-      const { http, body } = await service.rest("POST", `${one}/query?${query}`, { body: {} });
+      const { http, body } = await service.rest("POST", `${sourcePath}/query?${query}`, { body: {} });
       expect([http, body.status]).to.deep.equal([400, "REQUEST_INVALID"]);
       expect(body.error).to.match(/^by must be id or name \(got /);
     }

@@ -34,7 +34,7 @@ const PERMISSION_REFUSAL = / (UNAUTHORIZED|FORBIDDEN|DATA_SOURCE_ACCESS_DENIED)$
 /** Returns faulty bodies: values of other types, an empty object, and copies of the body in which one field has another value. */
 function faultyBodies(body: unknown): unknown[] {
   const replaced = [5, "a", [], null];
-  if (Array.isArray(body)) return [{}, [5], [], ...faultyBodies(body[0]).map((one) => [one])];
+  if (Array.isArray(body)) return [{}, [5], [], ...faultyBodies(body[0]).map((faulty) => [faulty])];
   if (typeof body !== "object" || body === null) return replaced;
   const fields = Object.keys(body).flatMap((name, at) =>
     sampleOf(replaced, at, replaced.length).map((value) => ({ ...body, [name]: value })),
@@ -101,7 +101,7 @@ describe("permission is checked before any other error", function () {
         const expected = await permissionRefusal(route, tokenOf(), sample.body);
         if (expected === null) continue;
         refused += 1;
-        const bodies = [...faultyBodies(sample.body), ...bodiesWithUnknownField(sample).map((one) => one.body)];
+        const bodies = [...faultyBodies(sample.body), ...bodiesWithUnknownField(sample).map((faulty) => faulty.body)];
         for (const body of sampleOf(bodies, refused, 6)) {
           expect(await refusal(route, tokenOf(), "", body), `${route} ${JSON.stringify(body)}`).to.equal(expected);
         }
@@ -114,7 +114,7 @@ describe("permission is checked before any other error", function () {
       const queries = Object.fromEntries(
         [...operations].map(([route, { parameters = [] }]) => [
           route,
-          parameters.filter((one) => one.in === "query").map((one) => one.name),
+          parameters.filter((parameter) => parameter.in === "query").map((parameter) => parameter.name),
         ]),
       );
       for (const [route, parameters] of Object.entries({ ...queries, ...ROUTES_OUTSIDE_TABLE })) {
@@ -160,10 +160,12 @@ describe("permission is checked before any other error", function () {
           refused += 1;
           const { query, variables } = graphqlCall(schema, kind, field, PLAUSIBLE_VALUES);
           // Enum arguments keep their value: without the argument `copy`, running an action needs another permission.
-          const optional = args.filter(({ type }) => !isNonNullType(type) && !isEnumType(type)).map((one) => one.name);
-          const nulls = { ...variables, ...Object.fromEntries(optional.map((one) => [one, null])) };
+          const optional = args
+            .filter(({ type }) => !isNonNullType(type) && !isEnumType(type))
+            .map((argument) => argument.name);
+          const nulls = { ...variables, ...Object.fromEntries(optional.map((argument) => [argument, null])) };
           const calls = [...FAULTY.map((odd) => graphqlCall(schema, kind, field, odd)), { query, variables: nulls }];
-          const accepted = calls.filter((one) => passesTypes(schema, one));
+          const accepted = calls.filter((call) => passesTypes(schema, call));
           for (const call of sampleOf(accepted, refused, 2)) {
             expect(await ask(call), `${field} ${JSON.stringify(call.variables)}`).to.equal(expected);
           }
@@ -185,7 +187,7 @@ describe("permission is checked before any other error", function () {
   it("also for repeated parameters, which every route rejects after the permission check", async () => {
     const queries: [string, string[]][] = [...operations].map(([route, { parameters = [] }]) => [
       route,
-      parameters.filter((one) => one.in === "query").map((one) => one.name),
+      parameters.filter((parameter) => parameter.in === "query").map((parameter) => parameter.name),
     ]);
     for (const [route, parameters] of [...queries, ...Object.entries(ROUTES_OUTSIDE_TABLE)]) {
       for (const parameter of parameters) {

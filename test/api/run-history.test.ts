@@ -42,7 +42,7 @@ describe("runs over REST and GraphQL", () => {
     await service.db.query("UPDATE schedule SET next_tick = now() - interval '1 second'");
     await service.db.query("SELECT pg_notify('svc_schedule', '')");
     const run = await until(async () =>
-      (await runs(`?actionId=${master}&state=completed`)).runs.find((one: { tick: unknown }) => one.tick),
+      (await runs(`?actionId=${master}&state=completed`)).runs.find((candidate: { tick: unknown }) => candidate.tick),
     );
     expect(run).to.deep.include({ actionId: production, copy: "production", trigger: "schedule", reason: null });
     const data = await entryOf(run.id);

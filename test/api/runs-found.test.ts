@@ -162,7 +162,8 @@ describe("lists and statistics of runs", () => {
   it("count runs, failures and durations by hour and by day", async () => {
     const { body } = await service.rest("GET", `${base}/runs/statistics?by=hour`);
     const runs = (await found("")).pagination.total;
-    const sum = (key: string) => body.periods.reduce((all: number, one: Record<string, number>) => all + one[key]!, 0);
+    const sum = (key: string) =>
+      body.periods.reduce((all: number, period: Record<string, number>) => all + period[key]!, 0);
     expect([body.status, body.countedFrom, sum("runs"), sum("failed")]).to.deep.equal(["RUNS_COUNTED", null, runs, 1]);
     const [{ p50, p95 }] = body.periods.slice(-1);
     expect(p50).to.be.above(0).and.at.most(p95);
@@ -216,8 +217,8 @@ describe("lists and statistics of runs", () => {
     const id = await run({ answer: 1 });
     const { body } = await service.rest("POST", `${base}/runs/${id}/replay`, { body: { payload: { answer: 2 } } });
     const again = await until(async () => {
-      const { run: one } = (await service.rest("GET", `${base}/runs/${body.runId}`)).body;
-      return one.log && one;
+      const { run } = (await service.rest("GET", `${base}/runs/${body.runId}`)).body;
+      return run.log && run;
     });
     expect(again).to.deep.include({ replayOf: id, caused: [] });
     expect(again.log.data).to.deep.include({ payload: { answer: 2 }, result: { data: { answer: 2 }, success: true } });
@@ -228,7 +229,7 @@ describe("lists and statistics of runs", () => {
       body.runId,
     ]);
     const cause = (await service.rest("GET", `${base}/runs/${id}`)).body.run;
-    expect(cause.caused.map((one: { id: number }) => one.id)).to.deep.equal([body.runId]);
+    expect(cause.caused.map((causedRun: { id: number }) => causedRun.id)).to.deep.equal([body.runId]);
   });
 
   it("store payload presets of an action by name, with a maximum number and size", async () => {
@@ -299,7 +300,7 @@ describe("lists and statistics of runs", () => {
       );
       const { body } = await service.rest("GET", `${base}/schedule/week`);
       expect(body.status).to.equal("SCHEDULE_LISTED");
-      const byName = Object.fromEntries(body.scheduled.map((one: { name: string }) => [one.name, one]));
+      const byName = Object.fromEntries(body.scheduled.map((action: { name: string }) => [action.name, action]));
       expect(byName.daily).to.deep.include({ actionId: daily, timezone: "Europe/Berlin", hasMore: false });
       expect(byName.daily.ticks).to.have.length(7);
       expect(byName.often.hasMore).to.equal(true);

@@ -110,12 +110,12 @@ describe("secret bindings", () => {
     it(`reject ${JSON.stringify(binding)} and name ${field}`, async () => {
       const valid = { key: "_k", origin: "https://a.example", in: "header" };
       const bindings = Array.isArray(binding)
-        ? binding.map((one) =>
-            typeof one === "object"
-              ? field === "bindings[0].key" && !("key" in one)
-                ? one
-                : { ...valid, ...one }
-              : one,
+        ? binding.map((item) =>
+            typeof item === "object"
+              ? field === "bindings[0].key" && !("key" in item)
+                ? item
+                : { ...valid, ...item }
+              : item,
           )
         : binding;
       const { http, body } = await bound.put(bindings);

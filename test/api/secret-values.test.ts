@@ -144,7 +144,7 @@ describe("values of secret bindings", () => {
       ],
     ] as const) {
       it(`require a new value for ${title}`, async () => {
-        const bindings = change.map((one) => ({ ...destination(), ...one }));
+        const bindings = change.map((fields) => ({ ...destination(), ...fields }));
         const refused = await bound.put(bindings);
         expect([refused.http, refused.body.status]).to.deep.equal([403, "FORBIDDEN"]);
         // After its last binding is removed, the key is still sealed.
@@ -152,7 +152,7 @@ describe("values of secret bindings", () => {
         expect(await isVisible()).to.deep.equal([false, false]);
         expect((await bound.put(bindings)).http).to.equal(403);
         expect((await bound.put([{ ...destination(), sealed: true }])).http).to.equal(403);
-        expect((await bound.put(bindings.map((one) => ({ ...one, value: OTHER })))).http).to.equal(200);
+        expect((await bound.put(bindings.map((binding) => ({ ...binding, value: OTHER })))).http).to.equal(200);
       });
     }
 

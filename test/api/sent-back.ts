@@ -53,7 +53,8 @@ function readPathOf(route: string): string {
 /** Returns the resource in a response: the item of a list with this ID or name, the value of the only field, or all fields. */
 function resourceIn({ status: _, ...answer }: Json, isInList: boolean, key: string): Json {
   const items = Object.values<Json>(answer).filter(Array.isArray).flat();
-  if (isInList) return items.find(({ id, name, user }) => [id, name, user?.id].some((one) => String(one) === key));
+  if (isInList)
+    return items.find(({ id, name, user }) => [id, name, user?.id].some((identifier) => String(identifier) === key));
   const [only, ...more] = Object.values<Json>(answer);
   return more.length === 0 && typeof only === "object" && only !== null && !Array.isArray(only) ? only : answer;
 }

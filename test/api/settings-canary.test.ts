@@ -171,7 +171,7 @@ describe("settings in every response", () => {
       // A subscription sends no events from before its start. So the test starts runs until an event arrives.
       await until(async () => {
         await service.rest("POST", `/v3/apps/${service.appId}/actions/quiet/runWithResult`);
-        return !SUBSCRIBING_CREDENTIALS.includes(kind) || left.some((one) => one.kind === kind && isFrame(one));
+        return !SUBSCRIBING_CREDENTIALS.includes(kind) || left.some((sent) => sent.kind === kind && isFrame(sent));
       });
       await client.dispose();
       await client.terminate();
@@ -190,14 +190,14 @@ describe("settings in every response", () => {
     const places = (list: SentText[]) => [...new Set(list.map(({ kind, exit }) => `${kind} at ${exit}`))];
     const isExpectedCanary = ({ kind, exit }: SentText) =>
       READERS.includes(kind) && (PRIVATE_READ.test(exit) || exit === "setSettings");
-    expect(places(shown.filter((one) => !isExpectedCanary(one)))).to.deep.equal([]);
+    expect(places(shown.filter((sent) => !isExpectedCanary(sent)))).to.deep.equal([]);
     for (const kind of READERS) expect(places(shown)).to.include(`${kind} at /v1/apps/${service.appId}/settings`);
     expect(places(shown)).to.include(`editor at /v1/apps/${service.appId}/versions/${ids.versionId}`);
   });
 
   it("the public test value appears in env.js for the app's users and editors", () => {
     const exit = `/v1/apps/${service.appId}/env.js`;
-    const shown = left.filter((one) => one.exit === exit && holds(one.text, CANARY.public)).map(({ kind }) => kind);
+    const shown = left.filter((sent) => sent.exit === exit && holds(sent.text, CANARY.public)).map(({ kind }) => kind);
     expect(shown).to.have.members(["editor", "admin", "viewer", "live"]);
     expect(left.filter(isFrame).map(({ kind }) => kind)).to.include.members(SUBSCRIBING_CREDENTIALS);
     expect(left.length).to.be.greaterThan(8 * 40);

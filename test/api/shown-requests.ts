@@ -102,7 +102,7 @@ function readRequests(): ShownRequest[] {
 export function requestsInOrder(): ShownRequest[] {
   const all = readRequests();
   const excluded = Object.values(UNSENT_ROUTES).flat();
-  const unknown = excluded.filter((route) => !all.some((one) => one.route === route));
+  const unknown = excluded.filter((route) => !all.some((request) => request.route === route));
   if (unknown.length > 0) throw new Error(`the page does not show ${unknown.join(", ")}`);
   const sent = all.filter(({ route }) => !excluded.includes(route));
   return sent.toSorted((a, b) => rankOf(a) - rankOf(b) || (rankOf(a) >= 6 ? depthOf(b) - depthOf(a) : 0));
@@ -132,7 +132,7 @@ export function storeId(ids: KnownIds, { path }: ShownRequest, body: Record<stri
   const runId = body?.["runId"];
   if (typeof runId === "number") ids.set("runId", runId);
   const values = body === null ? [] : ([body, ...Object.values(body)].flat() as ({ id?: unknown } | null)[]);
-  const id = values.find((one) => typeof one?.id === "number")?.id as number | undefined;
+  const id = values.find((value) => typeof value?.id === "number")?.id as number | undefined;
   if (id === undefined || ids.has(path)) return;
   ids.set(path, id);
   if (path === "/v1/admin/users") ids.set("userId", id);

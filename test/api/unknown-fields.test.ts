@@ -146,7 +146,7 @@ describe("unknown fields of a body", () => {
 
     const samples = Object.entries(BODY_SAMPLES);
     const unknownFields = samples.flatMap(([route, sample]) =>
-      bodiesWithUnknownField(sample).map((one) => ({ route, ...one })),
+      bodiesWithUnknownField(sample).map((body) => ({ route, ...body })),
     );
     for (const { route, path, body } of unknownFields) {
       it(`${route} rejects ${path}`, async () => {
@@ -160,7 +160,7 @@ describe("unknown fields of a body", () => {
 
     const faults = samples.flatMap(([route, sample], index) => {
       const bodies = bodiesWithFaults(sample);
-      return sampleOf(bodies, index % Math.min(3, bodies.length), 3).map((one) => ({ route, ...one }));
+      return sampleOf(bodies, index % Math.min(3, bodies.length), 3).map((body) => ({ route, ...body }));
     });
     for (const { route, field, body } of faults) {
       it(`${route} reports an error of ${field} first`, async () => {
@@ -194,7 +194,7 @@ describe("unknown fields of a body", () => {
       expect(changed).to.deep.equal([]);
     });
 
-    for (const route of PUT_ROUTES.filter((one) => !(one in NEVER_SENT_BACK))) {
+    for (const route of PUT_ROUTES.filter((name) => !(name in NEVER_SENT_BACK))) {
       it(`do not include fields that a read returns: ${route} accepts them and changes nothing`, async () => {
         const { answer, before, after } = await sendBackRead(service, route, ids);
         expect(answer.http, JSON.stringify({ answer: answer.body, before })).to.equal(200);

@@ -150,10 +150,10 @@ function testAttackedPages(runtimeHost: string | null): void {
     }
     const known = [...PAGES_WITH_AUTHORS_CODE, ...PAGES_WITHOUT_AUTHORS_CODE];
     const here = runtimeHost === null ? known : PAGES_WITHOUT_AUTHORS_CODE;
-    const unknown = pages.filter((one) => !known.includes(one) && !known.includes(one.replace("?html", "")));
+    const unknown = pages.filter((path) => !known.includes(path) && !known.includes(path.replace("?html", "")));
     expect(unknown).to.deep.equal([]);
     expect(pages).to.include.members(here);
-    if (runtimeHost !== null) for (const one of PAGES_WITH_AUTHORS_CODE) expect(pages).not.to.include(one);
+    if (runtimeHost !== null) for (const path of PAGES_WITH_AUTHORS_CODE) expect(pages).not.to.include(path);
   });
 
   for (const [index, address] of PAGES_WITH_AUTHORS_CODE.entries()) {

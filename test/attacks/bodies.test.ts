@@ -20,16 +20,16 @@ describe("the memory for request bodies", () => {
     const room = createRequestBodyBudget({ totalBytes: 100, maxBytesPerAddress: 60, maxWaitMs: 1 });
     const leave = await room.reserveBytes("a", 60, null);
     const refusals = await Promise.all(
-      [room.reserveBytes("a", 1, null), room.reserveBytes("b", 50, null)].map((one) =>
-        one.catch((error: ActionError) => error),
+      [room.reserveBytes("a", 1, null), room.reserveBytes("b", 50, null)].map((reservation) =>
+        reservation.catch((error: ActionError) => error),
       ),
     );
-    expect(refusals.map((one) => [(one as ActionError).status, (one as ActionError).details.retryAfter])).to.deep.equal(
-      [
-        ["OVERLOADED", 5],
-        ["OVERLOADED", 5],
-      ],
-    );
+    expect(
+      refusals.map((refusal) => [(refusal as ActionError).status, (refusal as ActionError).details.retryAfter]),
+    ).to.deep.equal([
+      ["OVERLOADED", 5],
+      ["OVERLOADED", 5],
+    ]);
     await room.reserveBytes("b", 40, null);
     leave();
     leave();
@@ -78,7 +78,7 @@ describe("the memory for request bodies", () => {
       ),
     );
     leave();
-    const refused = (await Promise.all(waiting)).filter((one) => one === "OVERLOADED");
+    const refused = (await Promise.all(waiting)).filter((outcome) => outcome === "OVERLOADED");
     expect(refused).to.have.length(44);
   });
 });

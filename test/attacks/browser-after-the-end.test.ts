@@ -87,7 +87,7 @@ describe("after the end of a run", () => {
     const own = request({ port, path: "/own", agent: false }).end();
     const [answer] = (await once(own, "response")) as [IncomingMessage];
     await once(answer.resume(), "end");
-    const received = seen.filter((one) => one !== "/own");
+    const received = seen.filter((path) => path !== "/own");
     received.splice(received.lastIndexOf("a connection"), 1);
     return received;
   }

@@ -130,8 +130,8 @@ export function createStateMarker(scope: Any, mark: string) {
     /** Writes to the members of the objects at these paths, adds members, and calls functions. A path with `#member` selects one member. */
     leave(marked: string[]): void {
       const found = objects();
-      for (const one of marked) {
-        const [path, only] = one.split("#") as [string, string?];
+      for (const markedPath of marked) {
+        const [path, only] = markedPath.split("#") as [string, string?];
         if (found.has(path)) leaveOn(found.get(path), path, only);
       }
     },

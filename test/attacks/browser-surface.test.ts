@@ -40,7 +40,7 @@ function readTable(): SurfaceEntry[] {
   const entries: SurfaceEntry[] = [];
   let fate = "";
   const text = readFileSync(TABLE_FILE, "utf8").replaceAll(/\n {4}/g, " ");
-  for (const line of text.split("\n").filter((one) => one !== "" && !one.startsWith("#"))) {
+  for (const line of text.split("\n").filter((tableLine) => tableLine !== "" && !tableLine.startsWith("#"))) {
     if (line.startsWith("== ")) fate = /^== (\w+):/.exec(line)![1]!;
     else {
       const [, holder, scopes, names] = /^(\S+) ([dw]+):(.*)$/.exec(line)!;
@@ -89,11 +89,11 @@ describe("the features of the browser", () => {
     const known = new Set(listed);
     const there = new Set(present);
     expect(
-      present.filter((one) => !known.has(one)),
+      present.filter((key) => !known.has(key)),
       "new in the browser: class each in browser-surface.txt",
     ).to.deep.equal([]);
     expect(
-      listed.filter((one) => !there.has(one)),
+      listed.filter((key) => !there.has(key)),
       "gone from the browser: take each out of browser-surface.txt",
     ).to.deep.equal([]);
   });

@@ -66,9 +66,9 @@ function argumentLists(all: readonly InputPosition[], inside = ""): string[][] {
     (made, argument) => made.flatMap((before) => textsOf(argument).map((text) => [...before, text])),
     [[]],
   );
-  const one = optionalArguments.map(textsOf);
-  const numbers = one.map(([text]) => text!).filter((text) => text.includes(NUMBER));
-  return [...crossed, ...one.flat().map((text) => [...crossed[0]!, text]), [...crossed[0]!, ...numbers]];
+  const textsOfOptional = optionalArguments.map(textsOf);
+  const numbers = textsOfOptional.map(([text]) => text!).filter((text) => text.includes(NUMBER));
+  return [...crossed, ...textsOfOptional.flat().map((text) => [...crossed[0]!, text]), [...crossed[0]!, ...numbers]];
 }
 
 export function selectionOf(type: GraphQLOutputType, depth = SELECTION_DEPTH): string {

@@ -21,7 +21,10 @@ describe("a column that the caller may not read", () => {
 
   before(async () => {
     fixture = await startFixture();
-    const documents = plain(fc.sample(document, { seed: 41, numRuns: 60 })).map((one) => ({ ...one, k: "same" }));
+    const documents = plain(fc.sample(document, { seed: 41, numRuns: 60 })).map((generated) => ({
+      ...generated,
+      k: "same",
+    }));
     whole = await fixture.fill("Whole", documents);
     without = await fixture.fill("Without", documents.map(withoutHiddenColumn));
   });
@@ -61,9 +64,9 @@ describe("a column that the caller may not read", () => {
       },
       { requiredKeys: [] },
     );
-    for (const one of sampleOf(plain(fc.sample(query, { seed: 42, numRuns: QUERY_COUNT })), 0, 8)) {
-      const [hidden, absent] = await findInBoth(one);
-      expect(hidden, JSON.stringify(one)).to.deep.equal(absent);
+    for (const generated of sampleOf(plain(fc.sample(query, { seed: 42, numRuns: QUERY_COUNT })), 0, 8)) {
+      const [hidden, absent] = await findInBoth(generated);
+      expect(hidden, JSON.stringify(generated)).to.deep.equal(absent);
     }
   });
 

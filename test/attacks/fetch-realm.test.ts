@@ -58,7 +58,7 @@ describe("consecutive runs on a thread with fetch", () => {
       const wait =
         "await new Promise((resolve) => { setTimeout(resolve, 300) }); return (await fetch(url + '/next')).text()";
       expect(await resultOf(browsers(), execute(wait), here)).to.equal("answered");
-      expect(arrived.filter((one) => /left|elsewhere/.test(one))).to.deep.equal([]);
+      expect(arrived.filter((url) => /left|elsewhere/.test(url))).to.deep.equal([]);
     });
   }
 

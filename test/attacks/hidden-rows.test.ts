@@ -208,7 +208,7 @@ describe("hidden rows", () => {
     const where = { Owner: "all" };
     const wheres = [where, { ...where, Name: "n0" }, { ...where, N: { $gte: 1 } }, { Owner: "x" }, {}, { Name: "n0" }];
     const queries: object[] = PAGES.flatMap((page) => [
-      ...wheres.map((one) => ({ where: one, ...page, includePagination: true })),
+      ...wheres.map((condition) => ({ where: condition, ...page, includePagination: true })),
       { where, ...page, order: [["data.N", "DESC"]], includePagination: true },
     ]);
     for (const limit of [1, 2, 1_000]) queries.push({ where, limit, cursor: "first" });

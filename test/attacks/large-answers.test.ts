@@ -224,7 +224,7 @@ describe("the count of bytes in progress", () => {
     const settled = await Promise.allSettled([part(20), part(15), part(15)]);
     expect(done).to.equal(3);
     expect(
-      settled.map((one) => (one.status === "fulfilled" ? one.value.text.length : one.reason.message)),
+      settled.map((result) => (result.status === "fulfilled" ? result.value.text.length : result.reason.message)),
     ).to.deep.equal([
       ...[20, 15],
       "a response can have at most 0 MB; the service executed the request, but the response omits the result",
@@ -294,7 +294,7 @@ describe("the count of bytes in progress", () => {
     for (const { end } of runs) end();
     const settled = await Promise.allSettled(runs.map(({ done }) => done));
     expect(
-      settled.map((one) => (one.status === "fulfilled" ? one.value.text.length : one.reason.message)),
+      settled.map((result) => (result.status === "fulfilled" ? result.value.text.length : result.reason.message)),
     ).to.deep.equal([
       4 * MB,
       4 * MB,

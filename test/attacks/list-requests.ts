@@ -147,27 +147,28 @@ const replaceIds = (values: Values, id: number): Values =>
 
 /** True if the schema is an array, has an array as a field, or has no type. */
 function hasArray(schema: Json, components: Json): boolean {
-  const resolve = (one: Json): Json => (one["$ref"] ? components[one["$ref"].split("/").at(-1)] : one);
+  const resolve = (reference: Json): Json =>
+    reference["$ref"] ? components[reference["$ref"].split("/").at(-1)] : reference;
   const variants = (resolve(schema)["anyOf"] as Json[] | undefined) ?? [schema];
-  return variants.map(resolve).some((one) => {
+  return variants.map(resolve).some((variant) => {
     const isArray = (of: Json) => [resolve(of)["type"]].flat().includes("array");
-    return isArray(one) || !one["type"] || Object.values<Json>(one["properties"] ?? {}).some(isArray);
+    return isArray(variant) || !variant["type"] || Object.values<Json>(variant["properties"] ?? {}).some(isArray);
   });
 }
 
 function routeEndpoint(path: string, operation: Json, components: Json): ListEndpoint {
   const name = `GET ${path}`;
   const parameters = ((operation["parameters"] ?? []) as Json[])
-    .filter((one) => one["in"] !== "header")
-    .map((one) => {
-      const { type, enum: alternatives } = (one["schema"] ?? {}) as Json;
+    .filter((parameter) => parameter["in"] !== "header")
+    .map((parameter) => {
+      const { type, enum: alternatives } = (parameter["schema"] ?? {}) as Json;
       const isFlag = [type].flat().includes("boolean");
-      const isId = one["in"] === "path" || [type].flat().includes("integer") || /Id$/.test(one["name"]);
+      const isId = parameter["in"] === "path" || [type].flat().includes("integer") || /Id$/.test(parameter["name"]);
       const listed = isFlag ? [true] : (alternatives ?? null);
       return {
-        name: one["name"] as string,
-        isRequired: one["in"] === "path",
-        values: valuesOf(one["name"], one["name"] === "provider" ? ["none"] : listed, isId, name),
+        name: parameter["name"] as string,
+        isRequired: parameter["in"] === "path",
+        values: valuesOf(parameter["name"], parameter["name"] === "provider" ? ["none"] : listed, isId, name),
       };
     });
   return {
@@ -181,7 +182,7 @@ function routeEndpoint(path: string, operation: Json, components: Json): ListEnd
         delete rest[parameter];
         return [value]
           .flat()
-          .map((one) => encodeURIComponent(String(one)))
+          .map((item) => encodeURIComponent(String(item)))
           .join(",");
       });
       const query = new URLSearchParams();

@@ -92,10 +92,10 @@ describe("one event to sockets that each request it with a different document", 
 
   it("is rejected with an explanation if a document requests it under too many names", async () => {
     const names = Array.from({ length: 10 }, (_, at) => `a${at}: text`);
-    const [many, one] = [await follow(names.join(" ")), await follow("text")];
+    const [many, single] = [await follow(names.join(" ")), await follow("text")];
     await emit();
     expect(String(many.results[0])).to.contain('"data":null').and.to.contain('"status":"REQUEST_INVALID"');
-    expect(String(one.results[0])).to.contain(EVENT.text);
+    expect(String(single.results[0])).to.contain(EVENT.text);
   });
 
   it("counts nothing if it is short", async () => {

@@ -99,7 +99,7 @@ describe("malicious files", () => {
       const place = Buffer.from([51, 0, 0, 0, 1, 0, 0, 0, 30]);
       expect(after.includes(place), `${format} tells the place`).to.equal(false);
       const [was, is] = await Promise.all(
-        [sharp(before), sharp(after)].map((one) => one.autoOrient().raw().toBuffer()),
+        [sharp(before), sharp(after)].map((picture) => picture.autoOrient().raw().toBuffer()),
       );
       expect(is!.equals(was!), `${format}: its pixels, upright`).to.equal(true);
       expect(file.size, format).to.deep.equal([80, 120]);

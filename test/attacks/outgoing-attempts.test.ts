@@ -142,7 +142,7 @@ describe("attempts to redirect requests, or to get a bound secret", () => {
       expect(sent.code ?? "", location).to.be.oneOf(["", "POLICY"]);
       expect(sent.all, location).to.not.include(SECRET);
     }
-    expect([...contacted].filter((one) => one !== hostOf(origin))).to.deep.equal([]);
+    expect([...contacted].filter((host) => host !== hostOf(origin))).to.deep.equal([]);
     expect(receivedElsewhere).to.deep.equal([]);
     expect(refused).to.be.above(REDIRECTS / 2);
     expect(received.length).to.be.above(REDIRECTS);

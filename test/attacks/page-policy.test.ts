@@ -26,11 +26,11 @@ function policyOf(addresses: readonly string[]): string {
 }
 
 describe("the security policy of a page that runs an author's code", () => {
-  const hosts = CHARACTERS.flatMap((one) => [
-    `x${one}${ADDED_DIRECTIVE}`,
-    `${one}${ADDED_DIRECTIVE}`,
-    `x${one}`,
-    `%${one.charCodeAt(0).toString(16)}${ADDED_DIRECTIVE}`,
+  const hosts = CHARACTERS.flatMap((character) => [
+    `x${character}${ADDED_DIRECTIVE}`,
+    `${character}${ADDED_DIRECTIVE}`,
+    `x${character}`,
+    `%${character.charCodeAt(0).toString(16)}${ADDED_DIRECTIVE}`,
   ]);
   const addresses = hosts.map((host) => `https://${host}/a.js`).filter((url) => URL.canParse(url));
 

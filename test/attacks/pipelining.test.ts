@@ -93,7 +93,7 @@ describe("pipelined requests", () => {
         response.end(`<${request.url} ${(await bodyOf(request)).length}>`);
       }
     })();
-    const bytes = requests.map((one) => one.bytes).join("");
+    const bytes = requests.map((request) => request.bytes).join("");
     for (let at = 0, step = 1; at < bytes.length; at += step, step = (step * 7 + 3) % 5_003) {
       socket.write(bytes.slice(at, at + step));
       if (step % 5 === 0) await new Promise(setImmediate);

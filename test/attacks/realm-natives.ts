@@ -58,10 +58,10 @@ export async function tryNatives(url: string, from: number | null, count: number
       } catch {}
     };
     for (const name of ownKeys(scope) as string[]) {
-      const one = scope[name];
-      if (LANGUAGE.test(name) || typeof one !== "function" || !one.prototype) continue;
+      const globalClass = scope[name];
+      if (LANGUAGE.test(name) || typeof globalClass !== "function" || !constructor.prototype) continue;
       for (const values of [[], ["a"], ["http://a.b/"], ["gzip"], [["a"], "b"]])
-        addObject(() => construct(one, values));
+        addObject(() => construct(globalClass, values));
     }
     addObject(() => new Response("a").body);
     addObject(() => new Response("a").body!.getReader());
@@ -102,14 +102,14 @@ export async function tryNatives(url: string, from: number | null, count: number
     for (const name of ownKeys(scope) as string[])
       if (LANGUAGE.test(name)) walked.add(scope[name]).add(scope[name]?.prototype);
     for (const name of ownKeys(scope) as string[]) visit(name, scope[name], 0);
-    for (const [at, one] of objects.entries()) visit(`${at}`, one, 0);
+    for (const [at, object] of objects.entries()) visit(`${at}`, object, 0);
     return found;
   }
 
   const VALUES: (() => Any[])[] = [
     () => [],
     ...[undefined, null, 0, -1, 1e12, "a", "abort", "gzip", Symbol("s"), 10n, {}, [], throwError, bomb].map(
-      (one) => () => [one],
+      (value) => () => [value],
     ),
     () => [hooks(throwError)],
     () => ["abort", throwError],
@@ -170,10 +170,10 @@ export async function tryNatives(url: string, from: number | null, count: number
       for (const make of values) callQuietly(() => apply(work, object, make()));
     }
     // Runs the listeners and timers that the calls may have registered: sends events, and waits 1 ms.
-    const { constructor: OwnEvent } = objects.find((one) => "isTrusted" in one);
-    for (const one of objects) {
-      if (one instanceof AbortController) callQuietly(() => one.abort());
-      if (typeof one.dispatchEvent === "function") callQuietly(() => one.dispatchEvent(new OwnEvent("abort")));
+    const { constructor: OwnEvent } = objects.find((object) => "isTrusted" in object);
+    for (const object of objects) {
+      if (object instanceof AbortController) callQuietly(() => object.abort());
+      if (typeof object.dispatchEvent === "function") callQuietly(() => object.dispatchEvent(new OwnEvent("abort")));
     }
     await new Promise((resolve) => {
       setTimeout(resolve, 1);

@@ -43,7 +43,7 @@ describe("rejections without a credential", () => {
         ask("/v3/apps/1/actions", "editor"),
       ]);
       expect(order.indexOf("served")).to.be.below(order.lastIndexOf("refused"));
-      expect(order.filter((one) => one === "refused")).to.have.length(320);
+      expect(order.filter((outcome) => outcome === "refused")).to.have.length(320);
     });
   });
 });

@@ -91,7 +91,7 @@ export const cases: fc.Arbitrary<ScanCase> = fc
       secret === null || secrets.length === 0 ? other : secrets[secret % secrets.length]!.value;
     return {
       secrets,
-      text: applyChanges(parts.map((one) => applyChanges(textOf(one), one.changes)).join(""), last),
+      text: applyChanges(parts.map((piece) => applyChanges(textOf(piece), piece.changes)).join(""), last),
       cut,
     };
   })

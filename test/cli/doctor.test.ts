@@ -30,7 +30,9 @@ function environmentWith(environment: Record<string, string>): Record<string, st
 
 /** Runs the checks in this process and returns their output. A separate process would take two seconds, mostly to load modules. */
 async function runChecks(environment: Record<string, string>): Promise<string> {
-  return (await collectDiagnostics(environmentWith(environment))).map((one) => `${formatDiagnostic(one)}\n`).join("");
+  return (await collectDiagnostics(environmentWith(environment)))
+    .map((diagnostic) => `${formatDiagnostic(diagnostic)}\n`)
+    .join("");
 }
 
 /** Runs the doctor as a process. @param prefix program and arguments that start the doctor with fewer permissions */

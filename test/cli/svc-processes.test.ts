@@ -35,7 +35,7 @@ describe("processes of the command line", () => {
 
   const manifestOf = async (app: number) => (await service.rest("GET", `/v1/apps/${app}/manifest`)).body;
   const actionOf = async (app: number, name: string) =>
-    (await manifestOf(app)).actions.find((one: { name: string }) => one.name === name);
+    (await manifestOf(app)).actions.find((action: { name: string }) => action.name === name);
   const read = (folder: string, file: string) => readFileSync(join(folder, file), "utf8");
   const edit = (folder: string, file: string, from: string, to: string) =>
     write(folder, file, read(folder, file).replace(from, to));

@@ -27,16 +27,16 @@ describe("sources of the command line", () => {
 
   async function actionOf(app: number, name: string) {
     const { body } = await service.rest("GET", `/v1/apps/${app}/manifest`);
-    return body.actions.find((one: { name: string }) => one.name === name);
+    return body.actions.find((action: { name: string }) => action.name === name);
   }
 
   const filesOf = (folder: string): Record<string, string> =>
     Object.fromEntries(
       ["actions", "lib"]
         .flatMap((part) =>
-          readdirSync(join(folder, part), { recursive: true, withFileTypes: true }).filter((one) => one.isFile()),
+          readdirSync(join(folder, part), { recursive: true, withFileTypes: true }).filter((entry) => entry.isFile()),
         )
-        .map((one) => join(one.parentPath, one.name))
+        .map((entry) => join(entry.parentPath, entry.name))
         .filter((path) => !path.endsWith(".test.ts"))
         .map((path) => [path.slice(folder.length), readFileSync(path, "utf8")]),
     );

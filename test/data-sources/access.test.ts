@@ -73,7 +73,7 @@ describe("access rules", () => {
     });
 
     it(`${verb} grants nothing else`, async () => {
-      for (const other of ENTRY_VERBS.filter((one) => one !== verb)) {
+      for (const other of ENTRY_VERBS.filter((candidate) => candidate !== verb)) {
         const { path, id } = await sample([{ type: [verb], allow: "all" }]);
         for (const call of CALLS_OF_VERBS[other]) {
           const [method, to, body] = call(path, id);
@@ -186,7 +186,7 @@ describe("access rules", () => {
           { $not: { Secret: SECRET } },
           { $filters: [{ column: "Secret", condition: "contains", value: "hidden" }] },
         ];
-        const [one, two] = [
+        const [first, second] = [
           await sample(rules, { Name: "a", Secret: SECRET }),
           await sample(rules, { Name: "a", Secret: "else" }),
         ];
@@ -202,13 +202,13 @@ describe("access rules", () => {
           ];
         };
         for (const where of wheres) {
-          expect(await answerOf(one, { where, includePagination: true })).to.deep.equal(
-            await answerOf(two, { where, includePagination: true }),
+          expect(await answerOf(first, { where, includePagination: true })).to.deep.equal(
+            await answerOf(second, { where, includePagination: true }),
           );
         }
         for (const where of wheres) {
-          expect(await answerOf(one, { type: "delete", where })).to.deep.equal(
-            await answerOf(two, { type: "delete", where }),
+          expect(await answerOf(first, { type: "delete", where })).to.deep.equal(
+            await answerOf(second, { type: "delete", where }),
           );
         }
       });

@@ -214,18 +214,20 @@ describe("data sources", () => {
         returnEntries: true,
       });
       expect(first.http).to.equal(200);
-      const [one, two] = first.body.entries;
+      const [firstEntry, secondEntry] = first.body.entries;
       expect(first.body.entries.map((entry: { data: object }) => entry.data)).to.deep.equal([
         { n: 1, kept: true },
         { n: 2 },
       ]);
-      const entries = [{ id: one.id, data: { n: 10 } }, { data: { n: 3 } }];
-      const counts = await commit("Commits", { entries, extend: true, delete: [two.id] });
+      const entries = [{ id: firstEntry.id, data: { n: 10 } }, { data: { n: 3 } }];
+      const counts = await commit("Commits", { entries, extend: true, delete: [secondEntry.id] });
       expect(counts.body).to.deep.equal({ inserted: 1, updated: 1, deleted: 1 });
-      const read = await service.rest("GET", `${base}/Commits/entries/${one.id}`);
+      const read = await service.rest("GET", `${base}/Commits/entries/${firstEntry.id}`);
       expect(read.body.data).to.deep.equal({ n: 10, kept: true });
-      await commit("Commits", { entries: [{ id: one.id, data: { n: 11 } }] });
-      expect((await service.rest("GET", `${base}/Commits/entries/${one.id}`)).body.data).to.deep.equal({ n: 11 });
+      await commit("Commits", { entries: [{ id: firstEntry.id, data: { n: 11 } }] });
+      expect((await service.rest("GET", `${base}/Commits/entries/${firstEntry.id}`)).body.data).to.deep.equal({
+        n: 11,
+      });
     });
 
     it("with append: false removes the entries that it does not contain", async () => {

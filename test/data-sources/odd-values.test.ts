@@ -97,7 +97,7 @@ describe("unusual values", () => {
     ];
     for (const pattern of [
       ...words.map((word) => `^${word}$`),
-      ...classes.map((one) => `^${one}$`),
+      ...classes.map((characterClass) => `^${characterClass}$`),
       "ſ+",
       "(ı|ẞ)",
       "^[^ß]$",

@@ -281,15 +281,15 @@ describe("users of an app", () => {
   });
 
   it("lose their session with a changed password or with their entry", async () => {
-    const [one, two] = [await newUser(), await newUser()];
+    const [firstUser, secondUser] = [await newUser(), await newUser()];
     const [first, second] = [await createPageToken(), await createPageToken()];
-    await signIn(first, one.data.Email, one.password);
-    await signIn(second, two.data.Email, two.password);
-    await service.rest("PUT", `${base}/Users/entries/${one.id}`, { body: { Name: "kept" } });
+    await signIn(first, firstUser.data.Email, firstUser.password);
+    await signIn(second, secondUser.data.Email, secondUser.password);
+    await service.rest("PUT", `${base}/Users/entries/${firstUser.id}`, { body: { Name: "kept" } });
     expect(await userOf(first)).to.not.equal(null);
-    await service.rest("PUT", `${base}/Users/entries/${one.id}`, { body: { Password: "another" } });
+    await service.rest("PUT", `${base}/Users/entries/${firstUser.id}`, { body: { Password: "another" } });
     expect(await userOf(first)).to.equal(null);
-    await service.rest("DELETE", `${base}/Users/entries/${two.id}`);
+    await service.rest("DELETE", `${base}/Users/entries/${secondUser.id}`);
     expect(await userOf(second)).to.equal(null);
   });
 

@@ -153,7 +153,7 @@ describe("a subscription to a data source", () => {
     const next = follow(path);
     await next();
     const { id } = await insert(path, { n: 1 });
-    expect((await next()).inserted.map((one) => one.id)).to.deep.equal([id]);
+    expect((await next()).inserted.map((entry) => entry.id)).to.deep.equal([id]);
   });
 
   longTest("from an expired position starts with a reset", async () => {
@@ -170,7 +170,7 @@ describe("a subscription to a data source", () => {
     expect(news.reset).to.equal(true);
     const again = follow(path, { since: news.position });
     const entry = await insert(path, { n: 2 });
-    expect((await again()).inserted.map((one) => one.id)).to.deep.equal([entry.id]);
+    expect((await again()).inserted.map((inserted) => inserted.id)).to.deep.equal([entry.id]);
   });
 
   longTest("reports a bulk change as a reset if more than a thousand of its entries change", async () => {

@@ -32,17 +32,17 @@ describe("log triggers of data sources", () => {
   };
 
   it("start only the actions of that data source, once for each entry and once for an import", async () => {
-    const [one, other] = [await make("one"), await make("other")];
-    const created = await publish("created", { type: "dataSource.entry.create", dataSourceId: one });
-    const imported = await publish("imported", { type: "dataSource.import", dataSourceId: one });
-    await service.rest("POST", `${base}/${other}/entries`, { body: { data: { n: 1 } } });
+    const [source, otherSource] = [await make("one"), await make("other")];
+    const created = await publish("created", { type: "dataSource.entry.create", dataSourceId: source });
+    const imported = await publish("imported", { type: "dataSource.import", dataSourceId: source });
+    await service.rest("POST", `${base}/${otherSource}/entries`, { body: { data: { n: 1 } } });
     expect(await runsOf(created)).to.deep.equal([]);
-    await service.rest("POST", `${base}/${one}/entries`, { body: { data: { n: 1 } } });
-    await service.rest("POST", `${base}/${one}/commit`, {
+    await service.rest("POST", `${base}/${source}/entries`, { body: { data: { n: 1 } } });
+    await service.rest("POST", `${base}/${source}/commit`, {
       body: { entries: [{ data: { n: 2 } }, { data: { n: 3 } }] },
     });
     expect(await runsOf(created)).to.have.length(3);
-    await service.rest("POST", `${base}/${one}/import?append=true`, { body: [{ n: 4 }, { n: 5 }] });
+    await service.rest("POST", `${base}/${source}/import?append=true`, { body: [{ n: 4 }, { n: 5 }] });
     expect([(await runsOf(created)).length, (await runsOf(imported)).length]).to.deep.equal([3, 1]);
   });
 

@@ -53,7 +53,7 @@ function allowsMoreValues(demand: { table: string; says: string }, before: Catal
  */
 export function findBreakingDifferences(before: Catalogue, after: Catalogue): string[] {
   const tables = new Set(before.columns.map(({ table }) => table));
-  const nowOf = new Map(after.columns.map((one) => [`${one.table}.${one.column}`, one]));
+  const nowOf = new Map(after.columns.map((column) => [`${column.table}.${column.column}`, column]));
   const columns = before.columns.flatMap((was) => {
     const name = `${was.table}.${was.column}`;
     const is = nowOf.get(name);
@@ -72,14 +72,14 @@ export function findBreakingDifferences(before: Catalogue, after: Catalogue): st
     .filter((demand) => demand.kind !== "f" && !allowsMoreValues(demand, before))
     .map(({ table, says }) => `${table} has a new demand: ${says}`);
   const keys = ({ table, says }: { table: string; says: string }) => `${table} ${says}`;
-  const lost = (was: readonly string[], is: readonly string[]) => was.filter((one) => !is.includes(one));
+  const lost = (was: readonly string[], is: readonly string[]) => was.filter((item) => !is.includes(item));
   const indexes = lost(before.unique_indexes.map(keys), after.unique_indexes.map(keys)).map(
-    (one) => `the unique index of ${one} is gone`,
+    (table) => `the unique index of ${table} is gone`,
   );
   const unique = lost(after.unique_indexes.map(keys), before.unique_indexes.map(keys))
-    .filter((one) => tables.has(one.split(" ")[0]!))
-    .map((one) => `${one} must now be unique`);
-  const functions = lost(before.functions ?? [], after.functions ?? []).map((one) => `the function ${one} is gone`);
-  const sequences = lost(before.sequences, after.sequences).map((one) => `the sequence ${one} is gone`);
+    .filter((index) => tables.has(index.split(" ")[0]!))
+    .map((index) => `${index} must now be unique`);
+  const functions = lost(before.functions ?? [], after.functions ?? []).map((name) => `the function ${name} is gone`);
+  const sequences = lost(before.sequences, after.sequences).map((name) => `the sequence ${name} is gone`);
   return [...columns, ...added, ...demands, ...indexes, ...unique, ...functions, ...sequences];
 }

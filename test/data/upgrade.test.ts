@@ -126,17 +126,17 @@ describe("the schema with the previous release", () => {
   });
 
   it("does not block a transaction that holds one table and waits for another", async () => {
-    const [one, other] = [db.createQueryRunner(), db.createQueryRunner()];
-    await one.startTransaction();
-    await one.query("LOCK TABLE run IN ROW EXCLUSIVE MODE");
+    const [runner, otherRunner] = [db.createQueryRunner(), db.createQueryRunner()];
+    await runner.startTransaction();
+    await runner.query("LOCK TABLE run IN ROW EXCLUSIVE MODE");
     const migrating = migrateDatabase(database.url);
-    // Selects the migration's lock request on `run`, which waits until transaction `one` ends.
+    // Selects the migration's lock request on `run`, which waits until the transaction of `runner` ends.
     const waits =
       "SELECT FROM pg_locks WHERE NOT granted AND relation = 'run'::regclass AND mode = 'AccessExclusiveLock'";
-    await until(async () => (await other.query(waits)).length > 0);
-    await one.query("SET LOCAL lock_timeout = '5s'");
-    expect(await one.query("SELECT id FROM action")).to.deep.equal([]);
-    await one.commitTransaction();
-    await Promise.all([one.release(), other.release(), migrating]);
+    await until(async () => (await otherRunner.query(waits)).length > 0);
+    await runner.query("SET LOCAL lock_timeout = '5s'");
+    expect(await runner.query("SELECT id FROM action")).to.deep.equal([]);
+    await runner.commitTransaction();
+    await Promise.all([runner.release(), otherRunner.release(), migrating]);
   });
 });

@@ -74,8 +74,8 @@ function createProcess() {
   const metrics = createMetrics(sources);
   const scrape = async (): Promise<Sample[]> => {
     if (state.isDown) return [];
-    return samplesIn(await metrics.readMetrics()).map((one) =>
-      one.name === "nodejs_eventloop_lag_p99_seconds" ? { ...one, value: state.loop } : one,
+    return samplesIn(await metrics.readMetrics()).map((sample) =>
+      sample.name === "nodejs_eventloop_lag_p99_seconds" ? { ...sample, value: state.loop } : sample,
     );
   };
   // Counts one run before the first scrape, so that the metrics of runs exist.
@@ -86,7 +86,7 @@ function createProcess() {
 type Process = ReturnType<typeof createProcess>;
 
 /** Faults by rule, each with a function that causes the fault. */
-const FAULTS: Record<string, (one: Process) => unknown> = {
+const FAULTS: Record<string, (service: Process) => unknown> = {
   SvcDatabaseAway: ({ state }) => Object.assign(state, { vitals: null }),
   SvcSchedulerDead: ({ state }) => Object.assign(state, { vitals: { ...HEALTHY_VITALS, scheduleLagMs: 61_000 } }),
   SvcRunnerNotTaking: ({ state }) => Object.assign(state, { isClaimingRuns: false }),
@@ -126,20 +126,20 @@ describe("the alerting rules", () => {
   });
 
   it("are silent while runs succeed", async () => {
-    const one = createProcess();
-    const before = await one.scrape();
-    for (let count = 0; count < 50; count += 1) one.measures.countEndedRun(RUN);
-    one.measures.ticks("queued", 4);
-    const after = await one.scrape();
+    const service = createProcess();
+    const before = await service.scrape();
+    for (let count = 0; count < 50; count += 1) service.measures.countEndedRun(RUN);
+    service.measures.ticks("queued", 4);
+    const after = await service.scrape();
     for (const { alert, expr } of rules) expect(evaluate(expr, before, after), alert).to.deep.equal([]);
   });
 
   for (const { alert, expr } of rules) {
     it(`fire at the right time, and name no other fault: ${alert}`, async () => {
-      const one = createProcess();
-      const before = await one.scrape();
-      FAULTS[alert]!(one);
-      const after = await one.scrape();
+      const service = createProcess();
+      const before = await service.scrape();
+      FAULTS[alert]!(service);
+      const after = await service.scrape();
       expect(evaluate(expr, before, after)).to.have.length(1);
       const others = rules.filter((rule) => rule.alert !== alert && evaluate(rule.expr, before, after).length > 0);
       expect(others.map((rule) => rule.alert)).to.deep.equal([]);

@@ -71,8 +71,8 @@ function renderBlock(tokens: readonly Token[], from: number, scope: Scope | null
       at = inner.next;
     } else if (list) {
       const entries = scope === null ? [] : Object.entries(valueAt(list, scope) as Scope).sort();
-      for (const [name, one] of entries)
-        text += renderBlock(tokens, at, { ...scope, [key!]: name, [value!]: one }).text;
+      for (const [name, item] of entries)
+        text += renderBlock(tokens, at, { ...scope, [key!]: name, [value!]: item }).text;
       at = renderBlock(tokens, at, null).next;
     } else if (scope !== null) text += printed(token.action, scope);
   }
@@ -89,6 +89,8 @@ export function renderChart(folder: string, change: (values: Values) => void = (
   const templates = readdirSync(join(folder, "templates")).sort();
   return templates.flatMap((name) => {
     const { text } = renderBlock(tokensOf(readFileSync(join(folder, "templates", name), "utf8")), 0, scope);
-    return (loadAll(text) as (Manifest | null | undefined)[]).filter((one) => one !== null && one !== undefined);
+    return (loadAll(text) as (Manifest | null | undefined)[]).filter(
+      (manifest) => manifest !== null && manifest !== undefined,
+    );
   });
 }

@@ -112,7 +112,8 @@ describe("the compose file", () => {
 
   it("has only variables and ports of the service, and no secret", () => {
     const { api, runner } = compose.services;
-    for (const one of [api, runner]) expect(unknownVariables(Object.keys(one!.environment))).to.deep.equal([]);
+    for (const composeService of [api, runner])
+      expect(unknownVariables(Object.keys(composeService!.environment))).to.deep.equal([]);
     expect(api!.ports).to.deep.equal([`127.0.0.1:${DEFAULTS.port}:${DEFAULTS.port}`]);
     const secrets = [...read("compose.yaml").matchAll(/(?:PASSWORD|SETTINGS_KEY): (\S+)/g)].map(([, value]) => value!);
     expect(secrets.length).to.be.greaterThan(1);
@@ -136,7 +137,7 @@ describe("the compose file", () => {
 
 describe("the chart", () => {
   const named = (manifests: readonly Manifest[], kind: string) =>
-    manifests.filter((one) => one.kind === kind).map(({ metadata }) => metadata.name);
+    manifests.filter((manifest) => manifest.kind === kind).map(({ metadata }) => metadata.name);
   const scaled = (values: Parameters<NonNullable<Parameters<typeof renderChart>[1]>>[0]) => {
     values["autoscaling"]!["enabled"] = true;
     for (const name of ["runner", "api"]) {
@@ -244,7 +245,7 @@ describe("containers behind a proxy", () => {
 
 describe("the page on containers", () => {
   const page = read("docs/operate/containers.md");
-  const sectionOf = (title: string) => page.split(/^## /m).find((one) => one.startsWith(title))!;
+  const sectionOf = (title: string) => page.split(/^## /m).find((section) => section.startsWith(title))!;
   const command = "node --no-node-snapshot dist/src/cli/bootstrap.js";
 
   it("creates the first app in both ways, with the command of npm run bootstrap", () => {

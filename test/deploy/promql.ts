@@ -65,7 +65,7 @@ const COMPARISONS: Record<string, (a: number, b: number) => boolean> = {
 };
 
 const AGGREGATIONS: Record<string, (values: number[]) => number> = {
-  Sum: (values) => values.reduce((sum, one) => sum + one, 0),
+  Sum: (values) => values.reduce((sum, value) => sum + value, 0),
   Max: (values) => Math.max(...values),
   Min: (values) => Math.min(...values),
 };
@@ -91,7 +91,7 @@ export function evaluate(text: string, before: readonly Sample[], after: readonl
       return { label: read(label), value: unquoted(value), matches };
     });
     return samples.filter(
-      (one) => one.name === name && wanted.every((w) => w.matches(one.labels[w.label] ?? "", w.value)),
+      (sample) => sample.name === name && wanted.every((w) => w.matches(sample.labels[w.label] ?? "", w.value)),
     );
   }
 
@@ -101,7 +101,7 @@ export function evaluate(text: string, before: readonly Sample[], after: readonl
     const isSame = (a: Labels, b: Labels) =>
       JSON.stringify(Object.entries(a).sort()) === JSON.stringify(Object.entries(b).sort());
     return select(vector, after).flatMap(({ labels, value }) => {
-      const start = first.find((one) => isSame(one.labels, labels));
+      const start = first.find((sample) => isSame(sample.labels, labels));
       return start ? [{ labels, value: value - start.value }] : [];
     });
   }
@@ -132,14 +132,14 @@ export function evaluate(text: string, before: readonly Sample[], after: readonl
     const partner = ({ labels }: Value) =>
       right.name === "NumberDurationLiteral"
         ? b[0]
-        : b.find((one) => JSON.stringify(one.labels) === JSON.stringify(labels));
-    return a.flatMap((one) => {
-      const other = partner(one);
+        : b.find((value) => JSON.stringify(value.labels) === JSON.stringify(labels));
+    return a.flatMap((value) => {
+      const other = partner(value);
       if (!other) return [];
-      if (operator.name === "Div") return [{ ...one, value: one.value / other.value }];
+      if (operator.name === "Div") return [{ ...value, value: value.value / other.value }];
       const compare = COMPARISONS[operator.name];
       if (!compare) throw new Error(`operator is not supported (got ${operator.name})`);
-      return compare(one.value, other.value) ? [one] : [];
+      return compare(value.value, other.value) ? [value] : [];
     });
   }
 

@@ -144,7 +144,9 @@ describe("the documentation", () => {
     await client.dispose();
   }
 
-  const pages = PAGES.filter((one) => ![...ALWAYS_RUN_PAGES, ...LONG_PAGES].includes(one) && readSteps(one).length > 0);
+  const pages = PAGES.filter(
+    (page) => ![...ALWAYS_RUN_PAGES, ...LONG_PAGES].includes(page) && readSteps(page).length > 0,
+  );
   for (const page of [...ALWAYS_RUN_PAGES, ...sampleOf(pages, 1, 32), ...LONG_PAGES]) {
     const test = LONG_PAGES.includes(page) ? longTest : it;
     test(`has commands that work unchanged in ${page}`, async () => {
@@ -199,7 +201,7 @@ describe("the documentation", () => {
     }
   });
 
-  const shownResults = SVC_NAMESPACES.filter((one) => one.example !== null);
+  const shownResults = SVC_NAMESPACES.filter((namespace) => namespace.example !== null);
   for (const { path, package: name, example } of sampleOf(shownResults, 0, 32)) {
     it(`shows the actual result of the example for ${path} in the reference`, async () => {
       const action = `reference-${path.replaceAll(".", "-")}`;
@@ -244,7 +246,7 @@ describe("the documentation", () => {
         parseNamespaceCalls(sources, type).map(({ name }) => `${path}.${name}`),
       ),
     ).add("Svc.Notifications.unread.count");
-    for (const page of PAGES.filter((one) => one !== "CHANGELOG.md")) {
+    for (const page of PAGES.filter((path) => path !== "CHANGELOG.md")) {
       const text = readPage(page);
       const named = [...text.matchAll(/\bSvc(?:\.\w+)+(?=\()/g)].map(([name]) => name);
       expect(

@@ -208,12 +208,12 @@ describe("an archive", () => {
         "the archive cannot contain ../x: the name is not valid",
       ],
     ] as const) {
-      const error = await writeArchive(path, source, KEY).catch((one: Error) => one.message);
+      const error = await writeArchive(path, source, KEY).catch((caught: Error) => caught.message);
       expect(error).to.contain(words);
     }
     expect([existsSync(path), readdirSync(folder).length]).to.deep.equal([false, before]);
     writeFileSync(path, "mine");
-    const error = await writeArchive(path, toAsyncIterable(parts), KEY).catch((one: Error) => one.message);
+    const error = await writeArchive(path, toAsyncIterable(parts), KEY).catch((caught: Error) => caught.message);
     expect(error).to.contain("exists already");
     expect(readFileSync(path, "utf8")).to.equal("mine");
   });

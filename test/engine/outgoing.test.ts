@@ -36,16 +36,16 @@ describe("outgoing requests", () => {
   const anywhere = createAddressCheckedConnections({ mayReach: () => true, resolve: systemHostResolver });
   const sender = new OutgoingRequestSender(anywhere.connect);
 
-  async function listen(one: Server | Http2SecureServer): Promise<number> {
-    one.listen(0, "127.0.0.1");
-    await once(one, "listening");
+  async function listen(server: Server | Http2SecureServer): Promise<number> {
+    server.listen(0, "127.0.0.1");
+    await once(server, "listening");
     const connected = new Set<Socket>();
-    one.on("connection", (socket: Socket) => connected.add(socket.on("error", () => undefined)));
+    server.on("connection", (socket: Socket) => connected.add(socket.on("error", () => undefined)));
     closers.push(() => {
-      one.close();
+      server.close();
       for (const socket of connected) socket.destroy();
     });
-    return (one.address() as AddressInfo).port;
+    return (server.address() as AddressInfo).port;
   }
 
   const listener: RequestListener = (request, response) => {
@@ -73,7 +73,7 @@ describe("outgoing requests", () => {
   const scopeOf = (more: Partial<OutgoingRequestContext> = {}): OutgoingRequestContext => ({
     pool: "1",
     budget: new RunRequestBudget(),
-    mayUseOrigin: (one) => one === origin,
+    mayUseOrigin: (requested) => requested === origin,
     originOf: normalizeOrigin,
     hasCredential: false,
     signal: new AbortController().signal,
@@ -125,7 +125,7 @@ describe("outgoing requests", () => {
   it("use HTTP/2 if the server supports it, many at once over one connection", async () => {
     const second = http2Server(listener);
     const other = `https://localhost:${await listen(second)}`;
-    const scope = { mayUseOrigin: (one: string) => one === other, budget: new RunRequestBudget() };
+    const scope = { mayUseOrigin: (requested: string) => requested === other, budget: new RunRequestBudget() };
     await send(`${other}/`, {}, scope);
     await Promise.all(Array.from({ length: 8 }, () => send(`${other}/`, {}, scope)));
     expect(received.map(({ httpVersion }) => httpVersion)).to.deep.equal(Array(9).fill("2.0"));
@@ -362,14 +362,14 @@ describe("outgoing requests", () => {
       ),
     );
     run.abort(new Error("ended"));
-    for (const one of await ended) expect((one as PromiseRejectedResult).reason.message).to.equal("ended");
+    for (const settled of await ended) expect((settled as PromiseRejectedResult).reason.message).to.equal("ended");
     await closed;
     expect(received).to.have.length(CONCURRENT_OUTGOING_REQUESTS_PER_RUN);
   });
 
   it("report each hop: origin, method, status, duration, sizes and code", async () => {
     const facts: OutgoingHopSummary[] = [];
-    const onHop = () => (one: OutgoingHopSummary) => facts.push(one);
+    const onHop = () => (hop: OutgoingHopSummary) => facts.push(hop);
     answer = (request, response) =>
       request.url === "/r" ? response.writeHead(302, { location: "/" }).end() : response.end("12345");
     await send("/r", {}, { onHop });

@@ -95,15 +95,17 @@ describe("the rate window", () => {
   });
 
   it("returns how many calls are left and when the next one is possible", async () => {
-    const [one, two] = [
+    const [first, second] = [
       await windows[0]!.admitCall(apps, "manage", { limit: 3, windowMs: WINDOW_MS }),
       await windows[1]!.admitCall(apps, "manage", { limit: 3, windowMs: WINDOW_MS }),
     ];
     const oldest = (await hits())[0]! + WINDOW_MS;
-    expect([one, two].map(({ remaining, nextAcceptedAt }) => [remaining, nextAcceptedAt.getTime()])).to.deep.equal([
-      [2, oldest],
-      [1, oldest],
-    ]);
+    expect([first, second].map(({ remaining, nextAcceptedAt }) => [remaining, nextAcceptedAt.getTime()])).to.deep.equal(
+      [
+        [2, oldest],
+        [1, oldest],
+      ],
+    );
   });
 
   it("applies a limit that was lowered, and one that was raised", async () => {

@@ -31,8 +31,8 @@ describe("the secret scan, for bytes at any offset in memory", () => {
         const layer = layerOf(`${Buffer.from(SECRET.repeat(4)).toString(encoding)} and more`, offset);
         const found: boolean[] = [];
         // The scan uses the memory of a decoded layer again for the next layer. So the test reads each layer at once.
-        for (const one of decodeDigitLayers(layer, ENTIRE_TEXT_SPANS, SECRET.length))
-          found.push(textOf(one).includes(SECRET));
+        for (const decoded of decodeDigitLayers(layer, ENTIRE_TEXT_SPANS, SECRET.length))
+          found.push(textOf(decoded).includes(SECRET));
         expect(found).to.include(true);
       });
     }

@@ -91,7 +91,7 @@ describe("the secret scan", () => {
     "with many escaped line breaks": [`${SECRET.slice(0, 2)}${"\\n".repeat(150)}${SECRET.slice(2)}`, scan],
     "in eight layers of JSON": [nested(QUOTED_SECRET), quoted],
     "as the numbers of its characters": [
-      [...SECRET].map((one) => `\\u${one.charCodeAt(0).toString(16).padStart(4, "0")}`).join(""),
+      [...SECRET].map((character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, "0")}`).join(""),
       scan,
     ],
     "in URL escapes of URL escapes": [bytes.toString("hex").replace(/../g, "%25$&"), scan],
@@ -234,19 +234,19 @@ describe("the secret scan", () => {
   it("finds reversed base64 and hex, at any place of the value in them", () => {
     const back = (text: string) => text.split("").reverse().join("");
     for (const value of [SECRET, "k3y-of-16-letters", "deadbeefcafe01234567"]) {
-      const one = new SecretScan([{ name: "_key", value, mustMatchWhole: false }]);
+      const single = new SecretScan([{ name: "_key", value, mustMatchWhole: false }]);
       for (const before of ["", "x", "xx", "user:"]) {
         for (const encoding of ["base64", "base64url", "hex"] as const) {
           const text = `{"a":"${back(Buffer.from(`${before}${value}yz`).toString(encoding))} "}`;
-          expect(one.findInJson(text), `${before} ${encoding}`).to.equal("_key");
-          expect(one.find([{ text: one.mask({ text }) }]), `${before} ${encoding}, masked`).to.equal(null);
+          expect(single.findInJson(text), `${before} ${encoding}`).to.equal("_key");
+          expect(single.find([{ text: single.mask({ text }) }]), `${before} ${encoding}, masked`).to.equal(null);
         }
         const upper = back(
           Buffer.from(before + value)
             .toString("hex")
             .toUpperCase(),
         );
-        expect(one.find([{ text: upper }]), upper).to.equal("_key");
+        expect(single.find([{ text: upper }]), upper).to.equal("_key");
       }
     }
   });
@@ -302,7 +302,7 @@ describe("the secret scan", () => {
     const percent = bytes.toString("hex").replaceAll(/../g, "%$&");
     const escaped = Buffer.from(percent);
     const behind = Buffer.concat([Buffer.alloc(12), escaped]);
-    for (const text of [escaped, behind].flatMap((one) => [one.toString("base64"), one.toString("hex")])) {
+    for (const text of [escaped, behind].flatMap((buffer) => [buffer.toString("base64"), buffer.toString("hex")])) {
       expect(scan.find([{ text }]), text).to.equal("_key");
       expect(scan.mask({ text }), text).to.not.equal(text);
     }

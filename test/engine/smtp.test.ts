@@ -48,8 +48,8 @@ describe("smtp", () => {
   afterEach(() => {
     smtp.stop();
     hasty.stop();
-    for (const { server: one, sockets } of others.splice(0)) {
-      one.close();
+    for (const { server: other, sockets } of others.splice(0)) {
+      other.close();
       for (const socket of sockets) socket.destroy();
     }
   });
@@ -57,13 +57,13 @@ describe("smtp", () => {
   /** Starts a server that sends only the responses that `onConnect` writes. */
   async function startScriptedServer(onConnect: (socket: Socket) => void): Promise<number> {
     const sockets = new Set<Socket>();
-    const one = createServer((socket) => {
+    const started = createServer((socket) => {
       sockets.add(socket.on("error", () => undefined));
       onConnect(socket);
     });
-    others.push({ server: one, sockets });
-    await new Promise<void>((resolve) => one.listen(0, LOOPBACK, () => resolve()));
-    return (one.address() as { port: number }).port;
+    others.push({ server: started, sockets });
+    await new Promise<void>((resolve) => started.listen(0, LOOPBACK, () => resolve()));
+    return (started.address() as { port: number }).port;
   }
 
   /** Returns the connection handler of a server that accepts sender and recipients. It calls `onContent` at the end of the message. */
@@ -158,7 +158,7 @@ describe("smtp", () => {
     const connections: Socket[] = [];
     const port = await startScriptedServer((socket) => {
       connections.push(socket);
-      acceptUpToContent((one) => one.write("250 taken\r\n"))(socket);
+      acceptUpToContent((peer) => peer.write("250 taken\r\n"))(socket);
     });
     const first = await smtp.deliver(to(port), OUTGOING_MAIL);
     expect(first.kind).to.equal("taken");

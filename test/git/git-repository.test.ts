@@ -352,7 +352,7 @@ describe("the git client of the service", () => {
     const fits = ["v*:v1", "v*:v", "*:a", "v*.*:v1.2", "a*a:aa", "v1:v1", "release/*:release/1", "*b*b*:abab"];
     const others = ["v*:x1", "a*a:a", "v1:v10", "v1:av1", "v*.*:v1", "*b*b*:ab", "ab*bc:abc"];
     const test = (pair: string) => matchesTagPattern(pair.split(":")[1]!, pair.split(":")[0]!);
-    expect([fits.filter((one) => !test(one)), others.filter(test)]).to.deep.equal([[], []]);
+    expect([fits.filter((value) => !test(value)), others.filter(test)]).to.deep.equal([[], []]);
     const fields = { branch: "main", tagPattern: "v*" };
     expect(findPulledRefByName("refs/tags/v1", fields)).to.deep.equal({ ref: "refs/tags/v1", publishesActions: true });
     for (const ref of ["refs/tags/v1 x", "refs/tags/v..", "refs/heads/main2", "refs/tags/", "refs/heads/v1"])

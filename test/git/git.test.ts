@@ -44,7 +44,7 @@ describe("a git connection", () => {
     expect(connected.body.webhookSecret).to.match(/^[\w-]{43}$/);
     const planned = await pull("?plan=true");
     expect(planned.http, JSON.stringify(planned.body)).to.equal(200);
-    expect(planned.body.pull.plan.created.map((one: { name: string }) => one.name)).to.have.members([
+    expect(planned.body.pull.plan.created.map((action: { name: string }) => action.name)).to.have.members([
       ...["title", "rooms", "first", "second"],
     ]);
     expect(await actions()).to.have.length(0);
@@ -53,17 +53,20 @@ describe("a git connection", () => {
     expect(pulled.body.pull).to.deep.include({ ref: "refs/heads/main", commit, published: [] });
     expect(await lastPull()).to.deep.include({ ref: "refs/heads/main", commit, published: [], error: null });
     for (const name of ["first", "second"]) expect((await versions(name))[0]).to.deep.include({ commit });
-    const [first] = (await actions()).filter((one: { name: string }) => one.name === "first");
+    const [first] = (await actions()).filter((action: { name: string }) => action.name === "first");
     expect(first).to.deep.include({ description: "value 1" });
     expect((await service.rest("GET", path("/settings"))).body).to.deep.equal({ title: "Shop" });
-    expect(server.requests.every((one) => one.endsWith("version=2"))).to.equal(true);
+    expect(server.requests.every((request) => request.endsWith("version=2"))).to.equal(true);
     // A version that is saved without a pull has no commit.
     await service.rest("PUT", `/v3/apps/${service.appId}/actions/${await idOf("second")}`, {
       body: { description: "x" },
     });
     expect((await versions("second"))[0]).not.to.have.property("commit");
     const { entries } = (await service.rest("GET", path("/audit"))).body;
-    expect(entries.map((one: { type: string }) => one.type)).to.include.members(["app.git.connect", "app.git.pull"]);
+    expect(entries.map((entry: { type: string }) => entry.type)).to.include.members([
+      "app.git.connect",
+      "app.git.pull",
+    ]);
   });
 
   it("pulls the reviewed commit only", async () => {
@@ -275,7 +278,7 @@ describe("a git connection", () => {
     const commit = server.commit(rest);
     await connect({ ...fields(), prune: true });
     expect((await pull()).body.pull.plan.removed).to.deep.equal([]);
-    expect((await actions()).map((one: { name: string }) => one.name)).to.include("first");
+    expect((await actions()).map((action: { name: string }) => action.name)).to.include("first");
     server.tag("v32", commit);
     expect((await pull("", { ref: "refs/tags/v32" })).body.pull.plan.removed).to.deep.equal([
       { kind: "action", name: "first" },

@@ -30,7 +30,7 @@ export function gitCalls(getServers: () => { service: TestService; server: GitSe
   const actions = async () =>
     (await getServers().service.rest("GET", path("/actions").replace("v1", "v3"))).body.actions;
   const idOf = async (name: string): Promise<number> =>
-    (await actions()).find((one: { name: string }) => one.name === name).id;
+    (await actions()).find((action: { name: string }) => action.name === name).id;
   const versions = async (name: string) =>
     (
       await getServers().service.rest(

@@ -104,7 +104,7 @@ export async function createFailureRules(
       await until(settled, SETTLE_LIMIT_MS).catch(() => undefined);
       const faults: string[] = [];
       for (const { id, actionId } of rules) {
-        const states = hook.receivedAlerts.filter((one) => one.rule.id === id).map(({ state }) => state);
+        const states = hook.receivedAlerts.filter((alert) => alert.rule.id === id).map(({ state }) => state);
         const fault = findFault(states, (await db.query(SELECT_ALERT_STATE, [id, actionId, since]))[0]);
         if (fault) faults.push(`rule ${id}: ${fault}`);
       }

@@ -90,7 +90,7 @@ const keyOf = (actionId: number, tick: Date) => `${actionId} ${tick.toISOString(
 /** Returns the due times of a scheduled run. One run can cover several consecutive due times of its schedule. */
 function ticksOf({ actionId, tick, tickCount }: RunRow): string[] {
   const more = tickCount > 1 ? computeNextTicks(SCHEDULE_FREQUENCY, "UTC", tick, tickCount - 1) : [];
-  return [tick, ...more].map((one) => keyOf(actionId, one));
+  return [tick, ...more].map((time) => keyOf(actionId, time));
 }
 
 /** Compares the ticks of the scheduled runs with the due ticks of the schedules between `from` and `to`. */

@@ -13,7 +13,7 @@ const POSTGRES_FOLDER = "/usr/lib/postgresql";
 export function findInstalledVersions(): number[] {
   if (!existsSync(POSTGRES_FOLDER)) return [];
   const found = readdirSync(POSTGRES_FOLDER).filter((name) => existsSync(join(POSTGRES_FOLDER, name, "bin/initdb")));
-  return found.map(Number).sort((one, other) => one - other);
+  return found.map(Number).sort((a, b) => a - b);
 }
 
 /** Returns the account for the server, because PostgreSQL refuses to run as root; null if this process is not root. */
@@ -82,7 +82,7 @@ export async function startPostgresVersion(
     "fsync=off",
     ...moreSettings,
   ];
-  const child = spawn(join(bin, "postgres"), ["-D", data, ...settings.flatMap((one) => ["-c", one])], options);
+  const child = spawn(join(bin, "postgres"), ["-D", data, ...settings.flatMap((setting) => ["-c", setting])], options);
   const serverExit = once(child, "exit");
   const base = `postgres://svc@127.0.0.1:${port}`;
   await until(() => createDatabase(`${base}/postgres`, "svc"));

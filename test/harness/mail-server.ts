@@ -50,8 +50,8 @@ export async function startMailServer(behaviour: MailServerBehaviour = {}): Prom
     },
     stop: () => new Promise((resolve) => server.close(() => resolve())),
   };
-  const acceptMessage = (one: AcceptedMail) => {
-    mail.acceptedMessages.push(one);
+  const acceptMessage = (accepted: AcceptedMail) => {
+    mail.acceptedMessages.push(accepted);
     for (const { count, resolve } of waiting) if (mail.acceptedMessages.length >= count) resolve();
   };
   const options: SMTPServerOptions = {
@@ -81,10 +81,10 @@ export async function startMailServer(behaviour: MailServerBehaviour = {}): Prom
       void readAll(stream).then((text) => {
         const messageId = /^Message-ID: (.*)$/im.exec(text)?.[1]?.trim() ?? "";
         const from = session.envelope.mailFrom ? session.envelope.mailFrom.address : "";
-        const one = { messageId, from, to: session.envelope.rcptTo.map(({ address }) => address), text };
-        const manner = mail.behaviour.onData?.(one) ?? null;
+        const received = { messageId, from, to: session.envelope.rcptTo.map(({ address }) => address), text };
+        const manner = mail.behaviour.onData?.(received) ?? null;
         if (manner === "silence") return;
-        if (manner === null || manner === "accept and disconnect") acceptMessage(one);
+        if (manner === null || manner === "accept and disconnect") acceptMessage(received);
         if (manner === "accept and disconnect") {
           for (const connection of server.connections)
             (connection as unknown as { _socket: { destroy(): void } })._socket.destroy();

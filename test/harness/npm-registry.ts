@@ -72,9 +72,9 @@ export async function startRegistry(): Promise<TestRegistry> {
     const all = versions.get(name);
     if (!all) return void response.writeHead(404).end("{}");
     const newest = [...all.keys()].at(-1);
-    const described = [...all.values()].map((one) => [
-      one.version,
-      { ...one.manifest, name, version: one.version, dist: distOf(one) },
+    const described = [...all.values()].map((published) => [
+      published.version,
+      { ...published.manifest, name, version: published.version, dist: distOf(published) },
     ]);
     const dated = [...all.values()].filter(({ publishedAt }) => publishedAt !== undefined);
     const time = Object.fromEntries(dated.map(({ version: of, publishedAt }) => [of, publishedAt!.toISOString()]));
@@ -91,13 +91,16 @@ export async function startRegistry(): Promise<TestRegistry> {
     requestedPaths: [],
     headers: {},
     publish(...packages) {
-      for (const one of packages) {
-        const { name, version, files = {}, manifest = {} } = one;
+      for (const published of packages) {
+        const { name, version, files = {}, manifest = {} } = published;
         const described = { name, version, main: "index.js", license: "MIT", ...manifest };
         const entries = Object.entries({ "package.json": JSON.stringify(described), ...files });
         const archive =
-          one.archive ?? createArchive(entries.map(([path, content]) => ({ path: `package/${path}`, content })));
-        versions.set(name, (versions.get(name) ?? new Map()).set(version, { ...one, manifest: described, archive }));
+          published.archive ?? createArchive(entries.map(([path, content]) => ({ path: `package/${path}`, content })));
+        versions.set(
+          name,
+          (versions.get(name) ?? new Map()).set(version, { ...published, manifest: described, archive }),
+        );
       }
     },
     remove: (name) => void versions.delete(name),

@@ -57,12 +57,12 @@ export async function startPrefixProxy(prefix: string): Promise<PrefixProxy> {
       far.write(head);
       far.pipe(near).pipe(far);
     });
-    for (const [one, other] of [
+    for (const [from, to] of [
       [near, far],
       [far, near],
     ] as const) {
-      one.on("error", () => other.destroy());
-      one.on("close", () => other.destroy());
+      from.on("error", () => to.destroy());
+      from.on("close", () => to.destroy());
     }
   });
   server.listen(0, "127.0.0.1");

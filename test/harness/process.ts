@@ -77,17 +77,17 @@ function descendantsOf(pid: number, dataDir: string, known: Set<number>): Proces
   const family = new Set([pid]);
   for (let size = 0; size !== family.size; ) {
     size = family.size;
-    for (const one of all) if (family.has(one.parent)) family.add(one.pid);
+    for (const row of all) if (family.has(row.parent)) family.add(row.pid);
   }
   const found = all.filter(
-    (one) =>
-      one.pid !== pid &&
-      (family.has(one.pid) ||
-        known.has(one.pid) ||
-        one.cwd.startsWith(dataDir) ||
-        one.command.includes(`svc-chromium-${pid}-`)),
+    (row) =>
+      row.pid !== pid &&
+      (family.has(row.pid) ||
+        known.has(row.pid) ||
+        row.cwd.startsWith(dataDir) ||
+        row.command.includes(`svc-chromium-${pid}-`)),
   );
-  for (const one of found) known.add(one.pid);
+  for (const row of found) known.add(row.pid);
   return found;
 }
 
@@ -166,7 +166,7 @@ export function startProcess(
     offspring: () => descendantsOf(pid, dataDir, known).map(({ command, pid: id }) => `${id} ${command.slice(0, 80)}`),
     async clean() {
       child.kill("SIGKILL");
-      for (const one of descendantsOf(pid, dataDir, known)) end(one.pid);
+      for (const descendant of descendantsOf(pid, dataDir, known)) end(descendant.pid);
       await ended;
       await until(() => descendantsOf(pid, dataDir, known).length === 0);
       rmSync(dataDir, { recursive: true, force: true });

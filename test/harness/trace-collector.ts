@@ -41,7 +41,7 @@ export async function startTraceCollector(): Promise<TraceCollector> {
     paths.add(request.url ?? "");
     texts.push(text);
     for (const { scopeSpans } of (JSON.parse(text) as SpanBatch).resourceSpans) {
-      for (const { attributes, name, traceId, spanId, parentSpanId = "" } of scopeSpans.flatMap((one) => one.spans)) {
+      for (const { attributes, name, traceId, spanId, parentSpanId = "" } of scopeSpans.flatMap((span) => span.spans)) {
         const values = Object.fromEntries(attributes.map(({ key, value }) => [key, Object.values(value)[0]]));
         spans.push({ name, traceId, spanId, parentSpanId, values });
       }

@@ -30,7 +30,7 @@ describe("requests to HTTP triggers, as events", () => {
 
   describe("events", () => {
     const event = (name: string, body: string) => {
-      const sample = SAMPLES.find((one) => one.name === name)!;
+      const sample = SAMPLES.find((candidate) => candidate.name === name)!;
       return sample.make(body, service.url, Math.floor(Date.now() / 1000));
     };
 

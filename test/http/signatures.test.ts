@@ -47,7 +47,7 @@ const acceptsSignature = (
 
 const fieldsOf = (form: string): string => JSON.stringify([...new URLSearchParams(form)]);
 
-const sampleOf = (name: string): Sample => SAMPLES.find((one) => one.name === name)!;
+const sampleOf = (name: string): Sample => SAMPLES.find((sample) => sample.name === name)!;
 
 describe("signatures of webhooks", () => {
   for (const sample of SAMPLES) {
@@ -132,7 +132,7 @@ describe("signatures of webhooks", () => {
   describe("of the senders' libraries", () => {
     it("@octokit/webhooks", async () => {
       const github = sampleOf("github");
-      for (const body of BODIES.filter((one) => one !== "")) {
+      for (const body of BODIES.filter((text) => text !== "")) {
         const headers = { "x-hub-signature-256": await new Webhooks({ secret: github.key }).sign(body) };
         expect(acceptsSignature(github, { headers, url: URL, body })).to.equal(true);
       }

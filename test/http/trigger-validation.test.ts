@@ -126,7 +126,7 @@ describe("the validation of HTTP triggers", () => {
     await create("swap-b", of("swap/b"));
     const { body: exported } = await service.rest("GET", `${actions}/export`);
     const [a, b] = ["swap-a", "swap-b"].map((name) =>
-      exported.actions.find((one: { name: string }) => one.name === name),
+      exported.actions.find((action: { name: string }) => action.name === name),
     );
     expect(a.triggers).to.deep.equal(of("swap/a"));
     expect(JSON.stringify(exported)).to.not.match(/"endpoints"/);

@@ -120,7 +120,7 @@ describeIfInstalled("the alerting rules in promtool", () => {
         groups: { rules: { alert: string; labels: Record<string, string>; annotations: Record<string, string> }[] }[];
       };
       const coveredBy = (fires: boolean) =>
-        CASES.flatMap((one) => (one.firing.length > 0 === fires ? [one.alert] : []));
+        CASES.flatMap((alertCase) => (alertCase.firing.length > 0 === fires ? [alertCase.alert] : []));
       for (const fires of [true, false])
         expect([...new Set(coveredBy(fires))].sort()).to.deep.equal(groups[0]!.rules.map(({ alert }) => alert).sort());
       const severityOf = (alert: string) => groups[0]!.rules.find((rule) => rule.alert === alert)!.labels["severity"]!;

@@ -43,7 +43,7 @@ describe(`${QUEUED_RUNS} runs in the queue`, function () {
     const killed: Promise<void>[] = [];
     try {
       const url = await api.ready();
-      await Promise.all(runners.map((one) => one.ready()));
+      await Promise.all(runners.map((runner) => runner.ready()));
       const id = await createEditor(url, tokens.editor).create("work", CODE);
       // Fills most of the queue before a process claims the first run.
       for (let sent = 0; sent < QUEUED_RUNS; sent += ROWS_PER_INSERT) {
@@ -64,7 +64,7 @@ describe(`${QUEUED_RUNS} runs in the queue`, function () {
         killed.push(victim.clean());
         runners[at] = runner();
       }
-      await Promise.all(runners.map((one) => one.ready()));
+      await Promise.all(runners.map((runner) => runner.ready()));
       const before = await ended();
       await until(async () => (await ended()) >= before + RUNS_BETWEEN_KILLS, 120_000);
       const headers = { "auth-token": tokens.editor };
@@ -80,9 +80,9 @@ describe(`${QUEUED_RUNS} runs in the queue`, function () {
       const [unexpected] = await db.query(SELECT_UNEXPECTED_RUNS, [id]);
       expect(unexpected).to.deep.equal({ unfinished: 0, unlogged: 0, loggedTwice: 0, ranTwice: 0, completedUnrun: 0 });
     } finally {
-      for (const one of [api, ...runners]) one.signal("SIGTERM");
+      for (const started of [api, ...runners]) started.signal("SIGTERM");
       await Promise.all([api, ...runners].map(({ ended }) => ended));
-      await Promise.all([...killed, ...[api, ...runners].map((one) => one.clean())]);
+      await Promise.all([...killed, ...[api, ...runners].map((started) => started.clean())]);
       await db.destroy();
       await database.drop();
       rmSync(folder, { recursive: true, force: true });

@@ -86,7 +86,8 @@ describe("a file that claims to be a backup", function () {
     });
   const manifest = (change: (content: CommandOutput) => void) => changeJson("manifest.json", change);
   const summary = (change: (content: CommandOutput) => void) => changeJson("summary.json", change);
-  const table = (all: CommandOutput, name: string) => all.tables.find((one: CommandOutput) => one.name === name);
+  const table = (all: CommandOutput, name: string) =>
+    all.tables.find((candidate: CommandOutput) => candidate.name === name);
 
   it("is rejected before the restore changes anything if it contains SQL as a name, or is incomplete", async () => {
     const sql = 'run"; DROP TABLE app; --';
@@ -121,12 +122,12 @@ describe("a file that claims to be a backup", function () {
   it("leaves no table and no media file if its contents do not match its summary or its tables", async () => {
     const blob = { name: `blobs/${"a".repeat(32)}/00000001`, content: Buffer.from("x") };
     const ahead = (name: string, part: ArchiveFile) => (all: ArchiveFile[]) =>
-      all.flatMap((one) => (one.name === name ? [part, one] : [one]));
+      all.flatMap((file) => (file.name === name ? [part, file] : [file]));
     const row = parts.find(({ name }) => name === "tables/app/00000001")!;
     const changes: [(all: ArchiveFile[]) => ArchiveFile[], RegExp][] = [
       [ahead("summary.json", blob), /the number of media files differs from the summary/],
       [
-        (all) => all.map((one) => (one === row ? { ...row, content: Buffer.from("x\ty\n") } : one)),
+        (all) => all.map((file) => (file === row ? { ...row, content: Buffer.from("x\ty\n") } : file)),
         /invalid input syntax/,
       ],
       [

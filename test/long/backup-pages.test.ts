@@ -39,7 +39,7 @@ describe("the pages on watching and backup", function () {
     await service?.stop();
     operator.cleanUp();
     await collector.stop();
-    for (const one of databases) await one.drop();
+    for (const database of databases) await database.drop();
   });
 
   async function newDatabase(): Promise<string> {

@@ -38,7 +38,7 @@ const commandOf = (instruction: string) =>
 function createImageFolder(): string {
   const folder = freshFolder();
   for (const [, from, to] of IMAGE_STAGE.matchAll(/^COPY --from=build (.+) (\S+)$/gm)) {
-    for (const path of from!.split(" ").map((one) => one.replace("/app/", ""))) {
+    for (const path of from!.split(" ").map((imagePath) => imagePath.replace("/app/", ""))) {
       const target = join(folder, to!.endsWith("/") ? path : to!);
       mkdirSync(dirname(target), { recursive: true });
       if (path === "node_modules") symlinkSync(join(ROOT, path), target);

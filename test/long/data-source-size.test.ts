@@ -30,8 +30,7 @@ const MANY_ENTRIES = 1_000_000;
 const FEW_ENTRIES = 1_000;
 const ROUNDS = 1_500;
 
-const p95 = (times: readonly number[]): number =>
-  [...times].sort((one, two) => one - two)[Math.floor(times.length * 0.95)]!;
+const p95 = (times: readonly number[]): number => [...times].sort((a, b) => a - b)[Math.floor(times.length * 0.95)]!;
 
 async function timed(work: () => Promise<unknown>): Promise<number> {
   const from = performance.now();
@@ -39,21 +38,21 @@ async function timed(work: () => Promise<unknown>): Promise<number> {
   return performance.now() - from;
 }
 
-/** Calls `one` and `two` alternately. Returns the p95 of both in milliseconds, and their ratio. */
+/** Calls both functions alternately. Returns the p95 of both in milliseconds, and their ratio. */
 async function measureInTurns(
   rounds: number,
-  one: (n: number) => Promise<unknown>,
-  two: (n: number) => Promise<unknown>,
+  callFirst: (n: number) => Promise<unknown>,
+  callSecond: (n: number) => Promise<unknown>,
 ) {
   const times: [number[], number[]] = [[], []];
   for (let n = 0; n < rounds + 50; n += 1) {
-    const [first, second] = [await timed(() => one(n)), await timed(() => two(n))];
+    const [first, second] = [await timed(() => callFirst(n)), await timed(() => callSecond(n))];
     // The first calls only warm up the service.
     if (n < 50) continue;
     times[0].push(first);
     times[1].push(second);
   }
-  return { one: p95(times[0]), two: p95(times[1]), ratio: p95(times[0]) / p95(times[1]) };
+  return { firstMs: p95(times[0]), secondMs: p95(times[1]), ratio: p95(times[0]) / p95(times[1]) };
 }
 
 describe("a data source with a million entries, compared with one with a thousand", function () {

@@ -88,7 +88,7 @@ describe("a payload is stored once", () => {
     const replayed = await service.rest("POST", `/v3/apps/${service.appId}/runs/${runId}/replay`, { body: {} });
     expect(replayed.http).to.equal(202);
     const again = await until(async () =>
-      (await list({ id: ids[0] })).find((one: { data: { replayOf?: number } }) => one.data.replayOf === runId),
+      (await list({ id: ids[0] })).find((listed: { data: { replayOf?: number } }) => listed.data.replayOf === runId),
     );
     expect(again.data.payload).to.deep.equal(JSON.parse(composed));
   });

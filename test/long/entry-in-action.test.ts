@@ -22,8 +22,7 @@ const CODE = `async function execute() {
   return { count, times };
 }`;
 
-const median = (times: readonly number[]): number =>
-  [...times].sort((one, two) => one - two)[Math.floor(times.length / 2)]!;
+const median = (times: readonly number[]): number => [...times].sort((a, b) => a - b)[Math.floor(times.length / 2)]!;
 
 describe("a data source inside a server action", function () {
   this.timeout(0);

@@ -17,8 +17,8 @@ const START_LIMIT_MS = 900_000;
 
 /** Variables of this process with which npm reaches its registry: a proxy and certificates. The service reads none of them. */
 const NETWORK = Object.fromEntries(
-  Object.entries(process.env).filter((one): one is [string, string] =>
-    /^(?:https?_proxy|no_proxy|npm_config_\w+|NODE_EXTRA_CA_CERTS)$/i.test(one[0]),
+  Object.entries(process.env).filter((variable): variable is [string, string] =>
+    /^(?:https?_proxy|no_proxy|npm_config_\w+|NODE_EXTRA_CA_CERTS)$/i.test(variable[0]),
   ),
 );
 

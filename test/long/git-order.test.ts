@@ -42,7 +42,7 @@ describe("a pull of a git repository", () => {
     const publishedBy = async (tag: string) => (await lastPull()).ref === `refs/tags/${tag}` && (await lastPull());
     const isLive = async (value: number) => {
       const { body } = await service.rest("GET", `/v3/apps/${service.appId}/actions/${await idOf("first")}/diff`);
-      const [{ description }] = (await actions()).filter((one: { name: string }) => one.name === "first");
+      const [{ description }] = (await actions()).filter((action: { name: string }) => action.name === "first");
       return description === `value ${value}` && body.diff.changes.length === 0;
     };
     server.tag("v20", server.commit(project(20)));

@@ -183,7 +183,7 @@ describe("five hundred hostile documents", function () {
       if (durationMs > ANSWER_MAX_MS)
         slow.push(`${Math.round(durationMs)} ms by ${way.name}: ${document.query.slice(0, 60)}`);
     }
-    return { times: times.sort((one, other) => one - other), slow };
+    return { times: times.sort((a, b) => a - b), slow };
   }
 
   it(`of one sender each get a response within ${ANSWER_MAX_MS} ms, and so do others; memory grows by less than ${GROWTH_MAX_BYTES / 2 ** 20} MB while they arrive, and stays there`, async () => {

@@ -66,7 +66,8 @@ describe("floods of requests to HTTP triggers over two processes", () => {
 
   const post = (path: string, at: number, headers: Record<string, string> = {}): Promise<Received> =>
     send(urls[at % 2]!, path, { method: "POST", body: "{}", headers: { "x-event": `${at}`, ...headers } });
-  const countOf = (answers: readonly Received[], http: number) => answers.filter((one) => one.http === http).length;
+  const countOf = (answers: readonly Received[], http: number) =>
+    answers.filter((answer) => answer.http === http).length;
   const queuedOf = async (appId: number): Promise<number> =>
     (await db.query("SELECT count(*)::int AS count FROM run WHERE app_id = $1 AND state = 'queued'", [appId]))[0].count;
 
@@ -92,10 +93,10 @@ describe("floods of requests to HTTP triggers over two processes", () => {
   });
   after(async () => {
     await db?.destroy();
-    for (const one of processes.toReversed()) {
-      one.signal("SIGTERM");
-      await one.ended;
-      await one.clean();
+    for (const started of processes.toReversed()) {
+      started.signal("SIGTERM");
+      await started.ended;
+      await started.clean();
     }
     rmSync(media, { recursive: true, force: true });
   });

@@ -47,7 +47,7 @@ describe("a browser that is killed right after a result", function () {
     host.close();
     host.closeAllConnections();
     process.off("unhandledRejection", note);
-    for (const one of others) process.on("unhandledRejection", one);
+    for (const listener of others) process.on("unhandledRejection", listener);
   });
 
   for (const mode of EVALUATION_MODES) {

@@ -39,7 +39,7 @@ describe("a run whose claim was committed but whose response was lost", () => {
 
   async function expectCompleted(runId: number): Promise<void> {
     await until(async () => (await entries()).some((entry: { run_id: number }) => entry.run_id === runId));
-    const [entry] = (await entries()).filter((one: { run_id: number }) => one.run_id === runId);
+    const [entry] = (await entries()).filter((candidate: { run_id: number }) => candidate.run_id === runId);
     expect(entry).to.deep.include({ type: "app.task.completed", result: { data: 7, success: true } });
   }
 

@@ -51,11 +51,11 @@ const anyKind = (): ProcessKind => KINDS[Math.floor(Math.random() * KINDS.length
 
 async function killBrowserProcess(service: ServiceProcess, kind: ProcessKind): Promise<void> {
   await until(() => {
-    const those = listBrowserProcesses(service).filter((one) => one.kind === kind);
-    const one = those[Math.floor(Math.random() * those.length)];
-    if (!one) return false;
+    const those = listBrowserProcesses(service).filter((row) => row.kind === kind);
+    const victim = those[Math.floor(Math.random() * those.length)];
+    if (!victim) return false;
     try {
-      return process.kill(one.pid, "SIGKILL");
+      return process.kill(victim.pid, "SIGKILL");
     } catch {
       return false;
     }

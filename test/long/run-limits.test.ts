@@ -104,7 +104,7 @@ describe("limits of an action's runs", () => {
       RATE_LIMIT_RUN: "0",
     };
     const processes = [startProcess(settings), startProcess(settings)];
-    const urls = await Promise.all(processes.map((one) => one.ready()));
+    const urls = await Promise.all(processes.map((started) => started.ready()));
     const editors = urls.map((url) => createEditor(url, tokens.editor));
     const { call } = editors[0]!;
     const fields = { active: true, triggers: [{ trigger: "manual" }], concurrency: { policy: "queue", key: "k" } };
@@ -128,7 +128,7 @@ describe("limits of an action's runs", () => {
     expect((await db.query("SELECT count(*)::int AS n FROM run_concurrency"))[0].n).to.equal(0);
     processes[0]!.signal("SIGTERM");
     await processes[0]!.ended;
-    await Promise.all(processes.map((one) => one.clean()));
+    await Promise.all(processes.map((started) => started.clean()));
     await db.destroy();
     await database.drop();
     rmSync(folder, { recursive: true, force: true });

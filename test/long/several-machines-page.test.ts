@@ -63,7 +63,7 @@ describe("the page on several machines", function () {
   });
   after(async () => {
     await Promise.all(machines.map(({ started }) => started.stop()));
-    for (const one of readers) one.cleanUp();
+    for (const machineReader of readers) machineReader.cleanUp();
     await s3.stop();
     await database.drop();
   });
@@ -180,11 +180,16 @@ describe("the page on several machines", function () {
 
     /** Returns the samples of all targets, each with its instance, as Prometheus stores them. */
     async function scrape(): Promise<Sample[]> {
-      const targets = config.scrape_configs.flatMap((job) => job.static_configs.flatMap((one) => one.targets));
+      const targets = config.scrape_configs.flatMap((job) =>
+        job.static_configs.flatMap((staticConfig) => staticConfig.targets),
+      );
       const samples = targets.map(async (instance) => {
         const response = await fetch(`http://${instance}/metrics`);
         expect(response.status, instance).to.equal(200);
-        return samplesIn(await response.text()).map((one) => ({ ...one, labels: { ...one.labels, instance } }));
+        return samplesIn(await response.text()).map((sample) => ({
+          ...sample,
+          labels: { ...sample.labels, instance },
+        }));
       });
       return (await Promise.all(samples)).flat();
     }

@@ -133,7 +133,7 @@ describe("a service that runs for a long time", () => {
       if (first % RUNS_PER_SAMPLE === 0) samples.push(measureMemory());
     }
     const megabytes = samples.map((bytes) => Math.round(bytes / 1024 / 1024));
-    const mean = (some: number[]) => some.reduce((sum, one) => sum + one, 0) / some.length;
+    const mean = (some: number[]) => some.reduce((sum, value) => sum + value, 0) / some.length;
     const [early, late] = [mean(megabytes.slice(5, 10)), mean(megabytes.slice(-5))];
     console.log(`      MB every ${RUNS_PER_SAMPLE} runs: ${megabytes.join(" ")}; ${chromium().length} processes`);
     expect(late).to.be.lessThan(early * 1.2);

@@ -53,7 +53,7 @@ describe("Studio with a thousand actions and a long log", () => {
     const row = ".action-list .action[aria-current]";
     await tab.waitForSelector(row);
     await tab.waitForFunction(`document.querySelector("${row}").getBoundingClientRect().bottom <= innerHeight`);
-    expect(await tab.$eval(row, (one) => one.getBoundingClientRect().top)).to.be.above(0);
+    expect(await tab.$eval(row, (element) => element.getBoundingClientRect().top)).to.be.above(0);
     await tab.close();
   });
 

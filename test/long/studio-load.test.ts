@@ -80,8 +80,8 @@ describe("the first load of Studio", () => {
     return {
       fresh,
       path,
-      release: () => end((one) => one.continue()),
-      refuse: () => end((one) => one.abort("failed")),
+      release: () => end((request) => request.continue()),
+      refuse: () => end((request) => request.abort("failed")),
     };
   }
 

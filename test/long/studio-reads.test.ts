@@ -41,7 +41,7 @@ describe("data that Studio has read before", () => {
 
   const createToken = (name: string) =>
     service.rest("POST", `/v1/apps/${service.appId}/tokens`, { as: "admin", body: { kind: "api", name } });
-  const tokens = () => tab.$$eval(".tokens b", (all) => all.map((one) => one.textContent));
+  const tokens = () => tab.$$eval(".tokens b", (all) => all.map((element) => element.textContent));
   const shows = (name: string) => tab.waitForSelector(other.withText("b", name));
   async function openHeld(appId: number): Promise<void> {
     isHolding = true;

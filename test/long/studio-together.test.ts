@@ -91,7 +91,7 @@ describe("two people in Studio at one action", () => {
   it("shows the lines that differ, and keeps the person's unsaved text if the person chooses so", async () => {
     await mine.studio.button("See both");
     const linesOf = async (kind: string) =>
-      (await mine.page.$$eval(`dialog .diff .${kind}`, (lines) => lines.map((one) => one.textContent))).join("");
+      (await mine.page.$$eval(`dialog .diff .${kind}`, (lines) => lines.map((line) => line.textContent))).join("");
     await mine.page.waitForSelector("dialog[open] .diff .added");
     expect(await linesOf("removed")).to.match(/^-.*third/);
     expect(await linesOf("added")).to.match(/^\+.*mine/);

@@ -65,7 +65,7 @@ describe("functions that read text from outside", function () {
   this.timeout(0);
   for (const [name, read] of Object.entries(READERS)) {
     it(`take at most ${RATIO_MAX} times as long for ${LENGTH_RATIO} times the text: ${name}`, async () => {
-      for (const part of PARTS.filter((one) => one !== "")) {
+      for (const part of PARTS.filter((candidate) => candidate !== "")) {
         let characters = 2 ** 10;
         while (characters < CHARACTERS_MAX && (await timeOf(read, textOf(part, characters))) < TIME_MIN_MS)
           characters *= 2;

@@ -60,9 +60,9 @@ describe("this release and the previous one on one database, under load", functi
     folder = mkdtempSync(join(tmpdir(), "svc-releases-"));
   });
   after(async () => {
-    for (const one of processes) one.signal("SIGTERM");
+    for (const started of processes) started.signal("SIGTERM");
     await Promise.all(processes.map(({ ended }) => ended));
-    await Promise.all(processes.map((one) => one.clean()));
+    await Promise.all(processes.map((started) => started.clean()));
     await db?.destroy();
     await database.drop();
     rmSync(folder, { recursive: true });
@@ -146,12 +146,12 @@ describe("this release and the previous one on one database, under load", functi
   }
 
   /** Saves an action and a setting through one process. Reads both and runs the action through the other one. Then swaps the two. */
-  async function saveAcross(one: ServingProcess, other: ServingProcess): Promise<void> {
+  async function saveAcross(first: ServingProcess, second: ServingProcess): Promise<void> {
     const actions = `/v3/apps/${appId}/actions`;
-    const { actions: found } = await call(one.url, "GET", actions);
+    const { actions: found } = await call(first.url, "GET", actions);
     const { id } = found.find(({ name }: { name: string }) => name === "saved");
     for (let n = 0; n < SAVE_COUNT; n += 1) {
-      const [writer, reader] = n % 2 === 0 ? [one, other] : [other, one];
+      const [writer, reader] = n % 2 === 0 ? [first, second] : [second, first];
       const what = `${n} saved by ${writer.name}, seen by ${reader.name}`;
       await call(writer.url, "PUT", `${actions}/${id}`, {
         code: `async function execute({ payload }) { return [${n}, payload.n]; }`,
@@ -165,14 +165,14 @@ describe("this release and the previous one on one database, under load", functi
   }
 
   /** Sends a call to one process and repeats it at the other with the same idempotency key: only one run exists. */
-  async function repeatAcross(one: ServingProcess, other: ServingProcess): Promise<void> {
+  async function repeatAcross(earlier: ServingProcess, later: ServingProcess): Promise<void> {
     const ask = async ({ url }: ServingProcess, key: string) => {
       const headers = { "auth-token": token, "content-type": "application/json", "idempotency-key": key };
       const path = `/v3/apps/${appId}/actions/subject/run`;
       const response = await fetch(url + path, { method: "POST", headers, body: "{}" });
       return ((await response.json()) as { runId: number }).runId;
     };
-    for (const [first, second] of [[one, other] as const, [other, one] as const]) {
+    for (const [first, second] of [[earlier, later] as const, [later, earlier] as const]) {
       const key = randomBytes(8).toString("hex");
       const runId = await ask(first, key);
       expect(runId).to.be.a("number");
@@ -231,7 +231,7 @@ describe("this release and the previous one on one database, under load", functi
     expect({ missing, surplus }).to.deep.equal({ missing: [], surplus: 0 });
     expect(ALLOWED_TICK_STATES).to.include.members(Object.keys(runCountsByState));
     expect(runCountsByState["completed"]).to.be.above(expected / 2);
-    for (const one of runs) expect(one).to.deep.equal({ unlogged: 0, unknownRuns: [] });
+    for (const runCounts of runs) expect(runCounts).to.deep.equal({ unlogged: 0, unknownRuns: [] });
     const [counted] = await db.query("SELECT count(*)::int AS n FROM run WHERE action_id = $1", [
       liveIds.get("counted"),
     ]);
@@ -245,6 +245,8 @@ describe("this release and the previous one on one database, under load", functi
     }
     const failures = processes.flatMap(({ log }) => log).filter(({ msg }) => /failed/.test(String(msg)));
     expect(failures).to.deep.equal([]);
-    expect(processes.map((one) => one.stderr().replaceAll(/^\s*$/gm, ""))).to.deep.equal(processes.map(() => ""));
+    expect(processes.map((started) => started.stderr().replaceAll(/^\s*$/gm, ""))).to.deep.equal(
+      processes.map(() => ""),
+    );
   });
 });

@@ -31,8 +31,8 @@ const START_LIMIT_MS = 900_000;
 
 /** Variables of this process with which npm reaches its registry: a proxy and certificates. The service reads none of them. */
 const NETWORK = Object.fromEntries(
-  Object.entries(process.env).filter((one): one is [string, string] =>
-    /^(?:https?_proxy|no_proxy|npm_config_\w+|NODE_EXTRA_CA_CERTS)$/i.test(one[0]),
+  Object.entries(process.env).filter((variable): variable is [string, string] =>
+    /^(?:https?_proxy|no_proxy|npm_config_\w+|NODE_EXTRA_CA_CERTS)$/i.test(variable[0]),
   ),
 );
 const git = (...words: string[]) => execFileSync("git", words, { cwd: ROOT, encoding: "utf8" }).trim();
@@ -61,13 +61,13 @@ describe("the page on upgrading", function () {
     /^svc_build_info\{version="(.*)"\} 1$/m.exec(await (await fetch(`${urlOf(port)}/metrics`)).text())?.[1];
 
   async function start(of: DocsReader, command: string, variables: Record<string, string>): Promise<StartedService> {
-    const one = await of.start(command, { ...NETWORK, ...variables }, START_LIMIT_MS);
-    started.add(one);
-    return one;
+    const service = await of.start(command, { ...NETWORK, ...variables }, START_LIMIT_MS);
+    started.add(service);
+    return service;
   }
-  async function stop(one: StartedService): Promise<void> {
-    started.delete(one);
-    await one.stop();
+  async function stop(service: StartedService): Promise<void> {
+    started.delete(service);
+    await service.stop();
   }
 
   before(async () => {
@@ -77,7 +77,7 @@ describe("the page on upgrading", function () {
   });
   after(async () => {
     await Promise.all([...started].map(stop));
-    for (const one of [first!, second!, third!, home]) one.cleanUp();
+    for (const docsReader of [first!, second!, third!, home]) docsReader.cleanUp();
   });
 
   describe("with one process", () => {
@@ -86,21 +86,21 @@ describe("the page on upgrading", function () {
     let port: number;
 
     async function expectServed(command: string, whileItRuns = async () => {}): Promise<void> {
-      const one = await start(first!, command, { PORT: String(port) });
+      const service = await start(first!, command, { PORT: String(port) });
       await expectContent(urlOf(port), token, content);
       await whileItRuns();
-      await stop(one);
+      await stop(service);
     }
 
     it("starts from the previous release, which gets data and is copied", async () => {
       const { version } = JSON.parse(git("show", `${releaseBefore}:package.json`));
       expect(await releaseOf(first!)).to.deep.equal([version, releaseBefore]);
       port = await freePort();
-      const one = await start(first!, "npm start", { PORT: String(port) });
+      const service = await start(first!, "npm start", { PORT: String(port) });
       token = tokenOf(first!);
       content = await createContent(urlOf(port), token);
       await expectContent(urlOf(port), token, content);
-      await stop(one);
+      await stop(service);
       await first!.paste(copyData!);
       // The next part of the page needs two more machines with a compiled checkout of the previous release.
       await home.paste("cp -a first second && rm -r second/.data second/data-before-the-upgrade && cp -a second third");
@@ -198,12 +198,12 @@ describe("the page on upgrading", function () {
       await admin.query("CREATE DATABASE restored").finally(() => admin.end());
       await second!.paste(restoreDump!, { EMPTY_DATABASE_URL: restored.href });
       const PORT = String(await freePort());
-      const one = await start(first!, "npm start", {
+      const service = await start(first!, "npm start", {
         ...variables,
         ...{ DATABASE_URL: restored.href, DATA_DIR: dataOf(second!), PORT },
       });
       await expectContent(urlOf(Number(PORT)), token, content);
-      await stop(one);
+      await stop(service);
     });
   });
 });

@@ -307,14 +307,17 @@ describe("the manifest", () => {
     const variant = (n: number) => ({
       ...WHOLE_MANIFEST,
       settings: [{ key: "title", value: n }],
-      dataSources: WHOLE_MANIFEST.dataSources.map((one) => ({ ...one, columns: [...one.columns, `N${n}`] })),
-      actions: WHOLE_MANIFEST.actions.map((one) => ({ ...one, description: `of ${n}` })),
+      dataSources: WHOLE_MANIFEST.dataSources.map((dataSource) => ({
+        ...dataSource,
+        columns: [...dataSource.columns, `N${n}`],
+      })),
+      actions: WHOLE_MANIFEST.actions.map((action) => ({ ...action, description: `of ${n}` })),
     });
     const answers = await Promise.all([0, 1, 2, 3].map((n) => put(app, variant(n), { tag })));
     expect(answers.map(({ http }) => http).sort()).to.deep.equal([200, 409, 409, 409]);
     const winner = answers.findIndex(({ http }) => http === 200);
     const after = (await get(app)).body;
-    expect(after.actions.map((one: { description: string }) => one.description)).to.deep.equal([
+    expect(after.actions.map((action: { description: string }) => action.description)).to.deep.equal([
       `of ${winner}`,
       `of ${winner}`,
     ]);
@@ -323,16 +326,18 @@ describe("the manifest", () => {
     // Each concurrent edit happens before or after the manifest's change: none is lost, and none fails.
     const id = app.split("/").at(-1);
     const { actions } = (await service.rest("GET", `/v3/apps/${id}/actions`, { as: "admin" })).body;
-    const edits = actions.map((one: { id: number }) =>
-      service.rest("PUT", `/v3/apps/${id}/actions/${one.id}`, { as: "admin", body: { description: "edited" } }),
+    const edits = actions.map((action: { id: number }) =>
+      service.rest("PUT", `/v3/apps/${id}/actions/${action.id}`, { as: "admin", body: { description: "edited" } }),
     );
     const current = (await get(app)).headers.get("etag")!;
     const [beside, ...edited] = await Promise.all([put(app, variant(9), { tag: current }), ...edits]);
     expect(edited.every(({ http }) => http === 200)).to.equal(true);
-    const last = (await get(app)).body.actions.map((one: { description: string }) => one.description);
+    const last = (await get(app)).body.actions.map((action: { description: string }) => action.description);
     if (beside.http === 409) expect(last).to.deep.equal(["edited", "edited"]);
     else
-      expect(new Set(last)).to.satisfy((all: Set<string>) => [...all].every((one) => ["edited", "of 9"].includes(one)));
+      expect(new Set(last)).to.satisfy((all: Set<string>) =>
+        [...all].every((description) => ["edited", "of 9"].includes(description)),
+      );
   });
 
   it("is the same over GraphQL", async () => {

@@ -76,7 +76,7 @@ describe("media: access", () => {
     },
     "a rule that is switched off": { rule: (right) => [{ type: [right], allow: "all", enabled: false }], granted: [] },
     "the other rights": {
-      rule: (right) => [{ type: RIGHTS.filter((one) => one !== right), allow: "all" }],
+      rule: (right) => [{ type: RIGHTS.filter((candidate) => candidate !== right), allow: "all" }],
       granted: [],
     },
   };

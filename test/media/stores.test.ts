@@ -280,7 +280,7 @@ describe("media: the store", () => {
         const incoming = join(service.dataDir, "media", "incoming");
         const [key, coming] = [createBlobKey(), createBlobKey()];
         const used = await blobs.readUsedBytes(service.appId);
-        for (const one of [key, coming]) await blobs.reserve(service.appId, one, 10_000);
+        for (const blobKey of [key, coming]) await blobs.reserve(service.appId, blobKey, 10_000);
         await store.put(key, (await uploadReceiver.receive(key, oneChunk("half"), 100, 1)).path);
         await uploadReceiver.receive(coming, oneChunk("half"), 100, 1);
         await sweep.sweep();
@@ -297,7 +297,7 @@ describe("media: the store", () => {
 
       /** Sets the file's time to two hours ago. In a bucket, the server sets the times itself, so this function does nothing. */
       function age(key: string): void {
-        const [path] = filesUnder(join(service.dataDir, "media", space)).filter((one) => one.endsWith(key));
+        const [path] = filesUnder(join(service.dataDir, "media", space)).filter((file) => file.endsWith(key));
         if (path) utimesSync(path, new Date(Date.now() - 7_200_000), new Date(Date.now() - 7_200_000));
       }
     });
@@ -305,16 +305,16 @@ describe("media: the store", () => {
 
   it("sees only its own part of a folder that several databases share", async () => {
     const folder = mkdtempSync(join(tmpdir(), "svc-shared-"));
-    const [one, other] = await Promise.all(
+    const [store, otherStore] = await Promise.all(
       ["a", "b"].map((space) => openBlobStore({ folder, bucket: null, space: space.repeat(16) })),
     );
     const key = createBlobKey();
     const path = join(folder, "draft");
     writeFileSync(path, "x");
     mkdirSync(dirname(path), { recursive: true });
-    await one!.put(key, path);
+    await store!.put(key, path);
     const keys: string[] = [];
-    for await (const entry of other!.list()) keys.push(entry.key);
+    for await (const entry of otherStore!.list()) keys.push(entry.key);
     expect(keys).to.deep.equal([]);
     expect(readdirSync(folder)).to.deep.equal(["a".repeat(16)]);
     rmSync(folder, { recursive: true });

@@ -97,7 +97,7 @@ export function filesUnder(folder: string): string[] {
   if (!existsSync(folder)) return [];
   const all = readdirSync(folder, { recursive: true, withFileTypes: true });
   return all
-    .filter((one) => one.isFile() && one.name !== "store-id")
+    .filter((entry) => entry.isFile() && entry.name !== "store-id")
     .map(({ parentPath, name }) => join(parentPath, name));
 }
 

@@ -39,7 +39,7 @@ describe("media: a second process with another store", () => {
     service = await startTestService({ ROLES: "api", SETTINGS_KEY });
   });
   afterEach(async () => {
-    for (const one of second.splice(0)) await one.stop();
+    for (const started of second.splice(0)) await started.stop();
     await service.stop();
     for (const path of folders.splice(0)) rmSync(path, { recursive: true, force: true });
   });

@@ -66,7 +66,7 @@ describe("members and invitations", () => {
     expect(body.apps).to.deep.equal([{ id: appId, name: "Harbour", role: "editor" }]);
     expect(await rolesAt(appMembers(appId))).to.deep.equal({ [person.id]: "editor" });
     const editors = await as(administrator.token, "GET", `/v1/apps/${appId}/editors`);
-    expect(editors.body.editors.map((one: Person) => one.id)).to.deep.equal([person.id]);
+    expect(editors.body.editors.map((editor: Person) => editor.id)).to.deep.equal([person.id]);
     const foreign = await invite(administrator.token, id, { email: address(), role: "reader", appId: service.appId });
     expect(outcomeOf(foreign)).to.deep.equal([404, "APP_NOT_FOUND"]);
   });
@@ -103,11 +103,14 @@ describe("members and invitations", () => {
   });
 
   it("an invitation to the address of an account does not give access to it: only its own session accepts, and keeps the higher role", async () => {
-    const one = await organization("One");
-    const two = await organization("Two");
-    const victim = await join(one.id, "editor");
-    const other = await join(two.id, "owner");
-    const { body } = await invite(other.token, two.id, { email: victim.email.toUpperCase(), role: "admin" });
+    const firstOrganization = await organization("One");
+    const secondOrganization = await organization("Two");
+    const victim = await join(firstOrganization.id, "editor");
+    const other = await join(secondOrganization.id, "owner");
+    const { body } = await invite(other.token, secondOrganization.id, {
+      email: victim.email.toUpperCase(),
+      role: "admin",
+    });
     for (const by of [null, other.token, service.tokens.api, service.tokens.live]) {
       expect(outcomeOf(await accept(body.link, {}, by))).to.deep.equal([401, "UNAUTHORIZED"]);
     }
@@ -119,14 +122,14 @@ describe("members and invitations", () => {
     const accepted = await accept(body.link, { passphrase: "chosen by the attacker" }, victim.token);
     expect(accepted.http).to.equal(200);
     expect(accepted.headers.get("set-cookie")).to.equal(null);
-    expect((await rolesAt(members(two.id)))[victim.id]).to.equal("admin");
-    expect((await rolesAt(members(one.id)))[victim.id]).to.equal("editor");
+    expect((await rolesAt(members(secondOrganization.id)))[victim.id]).to.equal("admin");
+    expect((await rolesAt(members(firstOrganization.id)))[victim.id]).to.equal("editor");
     expect((await as(null, "POST", "/v1/auth/sign-in", { email: victim.email, passphrase: PASSPHRASE })).http).to.equal(
       200,
     );
-    const lower = await invite(other.token, two.id, { email: victim.email, role: "reader" });
+    const lower = await invite(other.token, secondOrganization.id, { email: victim.email, role: "reader" });
     expect((await accept(lower.body.link, {}, victim.token)).http).to.equal(200);
-    expect((await rolesAt(members(two.id)))[victim.id]).to.equal("admin");
+    expect((await rolesAt(members(secondOrganization.id)))[victim.id]).to.equal("admin");
   });
 
   it("only one of three concurrent accepts of one invitation succeeds", async () => {
@@ -269,27 +272,27 @@ describe("members and invitations", () => {
   });
 
   it("an administrator of one organization has no power over another, its people or its apps", async () => {
-    const one = await organization("One");
-    const two = await organization("Two");
-    const admin = await join(one.id, "owner");
-    const victim = await join(two.id, "reader");
-    const adminOfTwo = await join(two.id, "admin");
-    const pending = await invite(adminOfTwo.token, two.id, { email: address(), role: "reader" });
-    const other = `/v1/organizations/${two.id}`;
+    const firstOrganization = await organization("One");
+    const secondOrganization = await organization("Two");
+    const admin = await join(firstOrganization.id, "owner");
+    const victim = await join(secondOrganization.id, "reader");
+    const secondAdmin = await join(secondOrganization.id, "admin");
+    const pending = await invite(secondAdmin.token, secondOrganization.id, { email: address(), role: "reader" });
+    const other = `/v1/organizations/${secondOrganization.id}`;
     for (const [method, path, body] of [
       ["GET", `${other}/members`],
       ["PUT", `${other}/members/${victim.id}`, { role: "owner" }],
       ["DELETE", `${other}/members/${victim.id}`],
       ["POST", `${other}/members/${victim.id}/reset-link`],
       ["GET", `${other}/invitations`],
-      ["GET", `${other}/invitations?appId=${one.appId}`],
+      ["GET", `${other}/invitations?appId=${firstOrganization.appId}`],
       ["POST", `${other}/invitations`, { email: address(), role: "reader" }],
-      ["POST", `${other}/invitations`, { email: address(), role: "reader", appId: two.appId }],
-      ["POST", `${other}/invitations`, { email: address(), role: "reader", appId: one.appId }],
+      ["POST", `${other}/invitations`, { email: address(), role: "reader", appId: secondOrganization.appId }],
+      ["POST", `${other}/invitations`, { email: address(), role: "reader", appId: firstOrganization.appId }],
       ["DELETE", `${other}/invitations/${pending.body.invitation.id}`],
       ["DELETE", `${other}/invitations/2000000000`],
-      ["PUT", `${appMembers(two.appId)}/${victim.id}`, { role: "editor" }],
-      ["GET", appMembers(two.appId)],
+      ["PUT", `${appMembers(secondOrganization.appId)}/${victim.id}`, { role: "editor" }],
+      ["GET", appMembers(secondOrganization.appId)],
       ["GET", "/v1/organizations/2000000000/members"],
     ] as const) {
       expect(outcomeOf(await as(admin.token, method, path, body)), `${method} ${path}`).to.deep.equal([
@@ -298,15 +301,15 @@ describe("members and invitations", () => {
       ]);
     }
     // An organization can neither add people without their consent nor find people by their IDs.
-    for (const path of [members(one.id), appMembers(one.appId)]) {
+    for (const path of [members(firstOrganization.id), appMembers(firstOrganization.appId)]) {
       const taken = await as(admin.token, "PUT", `${path}/${victim.id}`, { role: "reader" });
       expect(outcomeOf(taken)).to.deep.equal([404, "NOT_FOUND"]);
       const unknown = await as(admin.token, "PUT", `${path}/2000000000`, { role: "reader" });
       expect(unknown.body).to.deep.equal(taken.body);
     }
-    const invitationPath = `/v1/organizations/${one.id}/invitations/${pending.body.invitation.id}`;
+    const invitationPath = `/v1/organizations/${firstOrganization.id}/invitations/${pending.body.invitation.id}`;
     expect(outcomeOf(await as(admin.token, "DELETE", invitationPath))).to.deep.equal([404, "NOT_FOUND"]);
-    expect((await rolesAt(members(two.id)))[victim.id]).to.equal("reader");
+    expect((await rolesAt(members(secondOrganization.id)))[victim.id]).to.equal("reader");
   });
 
   it("the admin of an app can invite to that app only", async () => {
@@ -315,7 +318,9 @@ describe("members and invitations", () => {
     const invited = await invite(admin.token, id, { email: address(), role: "admin", appId });
     expect(invited.http).to.equal(201);
     const listed = await as(admin.token, "GET", `/v1/organizations/${id}/invitations?appId=${appId}`);
-    expect(listed.body.invitations.map((one: Person) => one.id)).to.deep.equal([invited.body.invitation.id]);
+    expect(listed.body.invitations.map((invitation: Person) => invitation.id)).to.deep.equal([
+      invited.body.invitation.id,
+    ]);
     expect(outcomeOf(await invite(admin.token, id, { email: address(), role: "reader" }))).to.deep.equal([
       403,
       "FORBIDDEN",

@@ -45,16 +45,16 @@ describe("members whose roles change", () => {
     expect(outcomeOf(lower)).to.deep.equal([409, "LAST_OWNER"]);
     const raceRoleChange = async () => {
       const own = await organization();
-      const [one, two] = await Promise.all([join(own.id, "owner"), join(own.id, "owner")]);
-      expect((await as(one.token, "DELETE", `${members(own.id)}/${administrator.id}`)).http).to.equal(200);
-      return { path: members(own.id), one, two };
+      const [firstOwner, secondOwner] = await Promise.all([join(own.id, "owner"), join(own.id, "owner")]);
+      expect((await as(firstOwner.token, "DELETE", `${members(own.id)}/${administrator.id}`)).http).to.equal(200);
+      return { path: members(own.id), one: firstOwner, two: secondOwner };
     };
     const races = await Promise.all(Array.from({ length: 8 }, raceRoleChange));
     const answers = await Promise.all(
-      races.map(({ path, one, two }) =>
+      races.map(({ path, one: firstOwner, two: secondOwner }) =>
         Promise.all([
-          as(one.token, "DELETE", `${path}/${two.id}`),
-          as(two.token, "PUT", `${path}/${one.id}`, { role: "reader" }),
+          as(firstOwner.token, "DELETE", `${path}/${secondOwner.id}`),
+          as(secondOwner.token, "PUT", `${path}/${firstOwner.id}`, { role: "reader" }),
         ]),
       ),
     );
@@ -87,22 +87,22 @@ describe("members whose roles change", () => {
   });
 
   it("removal from one organization keeps the roles of another", async () => {
-    const one = await organization("One");
-    const two = await organization("Two");
-    const person = await join(one.id, "editor");
-    const { body } = await invite(administrator.token, two.id, {
+    const firstOrganization = await organization("One");
+    const secondOrganization = await organization("Two");
+    const person = await join(firstOrganization.id, "editor");
+    const { body } = await invite(administrator.token, secondOrganization.id, {
       email: person.email,
       role: "reader",
-      appId: two.appId,
+      appId: secondOrganization.appId,
     });
     await accept(body.link, {}, person.token);
-    expect((await as(person.token, "GET", `/v3/apps/${one.appId}/actions`)).http).to.equal(200);
-    await as(administrator.token, "DELETE", `${members(one.id)}/${person.id}`);
-    expect((await as(person.token, "GET", `/v3/apps/${one.appId}/actions`)).http).to.equal(403);
-    expect((await as(person.token, "GET", `/v3/apps/${two.appId}/actions`)).http).to.equal(200);
-    const gone = await as(administrator.token, "DELETE", `${appMembers(two.appId)}/${person.id}`);
+    expect((await as(person.token, "GET", `/v3/apps/${firstOrganization.appId}/actions`)).http).to.equal(200);
+    await as(administrator.token, "DELETE", `${members(firstOrganization.id)}/${person.id}`);
+    expect((await as(person.token, "GET", `/v3/apps/${firstOrganization.appId}/actions`)).http).to.equal(403);
+    expect((await as(person.token, "GET", `/v3/apps/${secondOrganization.appId}/actions`)).http).to.equal(200);
+    const gone = await as(administrator.token, "DELETE", `${appMembers(secondOrganization.appId)}/${person.id}`);
     expect(gone.body.members).to.deep.equal([]);
-    expect((await as(person.token, "GET", `/v3/apps/${two.appId}/actions`)).http).to.equal(401);
+    expect((await as(person.token, "GET", `/v3/apps/${secondOrganization.appId}/actions`)).http).to.equal(401);
   });
 
   it("a lower role revokes invitations that it may not make", async () => {
@@ -136,13 +136,13 @@ describe("members whose roles change", () => {
   });
 
   it("a reset link needs a caller with a higher role than the person in each of the person's organizations", async () => {
-    const one = await organization("One");
-    const two = await organization("Two");
-    const owner = await join(one.id, "owner");
-    const second = await join(one.id, "owner");
-    const editor = await join(one.id, "editor");
+    const firstOrganization = await organization("One");
+    const secondOrganization = await organization("Two");
+    const owner = await join(firstOrganization.id, "owner");
+    const second = await join(firstOrganization.id, "owner");
+    const editor = await join(firstOrganization.id, "editor");
     const link = (by: string, id: number, userId: number) => as(by, "POST", `${members(id)}/${userId}/reset-link`);
-    const made = await link(owner.token, one.id, editor.id);
+    const made = await link(owner.token, firstOrganization.id, editor.id);
     expect(made.http).to.equal(201);
     expect(made.body.link).to.contain("/studio/reset#token=");
     const confirmed = await as(null, "POST", "/v1/auth/reset/confirm", {
@@ -150,16 +150,16 @@ describe("members whose roles change", () => {
       passphrase: "nine lamps of the harbour",
     });
     expect(confirmed.http).to.equal(200);
-    expect(outcomeOf(await link(owner.token, one.id, second.id))).to.deep.equal([403, "FORBIDDEN"]);
-    expect(outcomeOf(await link(editor.token, one.id, owner.id)).at(0)).to.be.oneOf([401, 403]);
-    const { body } = await invite(administrator.token, two.id, { email: editor.email, role: "reader" });
+    expect(outcomeOf(await link(owner.token, firstOrganization.id, second.id))).to.deep.equal([403, "FORBIDDEN"]);
+    expect(outcomeOf(await link(editor.token, firstOrganization.id, owner.id)).at(0)).to.be.oneOf([401, 403]);
+    const { body } = await invite(administrator.token, secondOrganization.id, { email: editor.email, role: "reader" });
     const again = await as(null, "POST", "/v1/auth/sign-in", {
       email: editor.email,
       passphrase: "nine lamps of the harbour",
     });
     await accept(body.link, {}, cookieOf(again));
-    expect(outcomeOf(await link(owner.token, one.id, editor.id))).to.deep.equal([403, "FORBIDDEN"]);
-    expect((await link(administrator.token, one.id, editor.id)).http).to.equal(201);
+    expect(outcomeOf(await link(owner.token, firstOrganization.id, editor.id))).to.deep.equal([403, "FORBIDDEN"]);
+    expect((await link(administrator.token, firstOrganization.id, editor.id)).http).to.equal(201);
     const { user } = await createSignedInPerson(service);
     const other = await link(administrator.token, user.organizationId, user.id);
     expect(outcomeOf(other)).to.deep.equal([403, "FORBIDDEN"]);

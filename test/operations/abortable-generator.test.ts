@@ -30,7 +30,7 @@ describe("an iterable that a reader can leave while it waits", () => {
 
   it("ends the source from which it is made", async () => {
     const doubled = createAbortableGenerator(async function* (left) {
-      for await (const one of endIterableOnAbort(abortableNumbers(received), left)) yield 2 * one;
+      for await (const number of endIterableOnAbort(abortableNumbers(received), left)) yield 2 * number;
     });
     expect((await doubled.next()).value).to.equal(2);
     const next = doubled.next();
@@ -40,7 +40,7 @@ describe("an iterable that a reader can leave while it waits", () => {
   });
 
   it("ends when a loop is left, and on an error of its reader", async () => {
-    for await (const one of abortableNumbers(received)) if (one === 1) break;
+    for await (const number of abortableNumbers(received)) if (number === 1) break;
     expect(received.splice(0)).to.deep.equal(["over"]);
     const reader = abortableNumbers(received);
     await reader.next();

@@ -100,7 +100,7 @@ describe("notifications for a user", () => {
     const { candidates } = await search(user);
     const stored = ((await call("GET", "?limit=100")).entries as NotificationEntry[]).reverse();
     expect(scopes.map((scope) => isUserInScope(scope, user))).to.deep.equal(expected);
-    expect(stored.map(({ id }) => candidates.some((one) => one.id === id))).to.deep.equal(expected);
+    expect(stored.map(({ id }) => candidates.some((candidate) => candidate.id === id))).to.deep.equal(expected);
     expect((await search(null)).candidates).to.deep.equal([]);
   });
 });

@@ -74,17 +74,17 @@ describe("notifications", function () {
 
   it("that are scheduled are published when their time comes, once", async () => {
     const orderAt = new Date(Date.now() + moved + 3_600_000).toISOString();
-    const one = await insert({ status: "scheduled", orderAt, data: { title: "later" } });
-    expect(one.status).to.equal("scheduled");
+    const scheduled = await insert({ status: "scheduled", orderAt, data: { title: "later" } });
+    expect(scheduled.status).to.equal("scheduled");
     expect((await call("POST", "", { status: "scheduled" })).error).to.contain("orderAt");
     const unreal = { status: "scheduled", orderAt: "2099-02-30T09:00:00Z" };
     expect((await call("POST", "", unreal)).error).to.contain("orderAt must be a time");
-    expect((await call("PUT", `/${one.id}`, { orderAt: null })).error).to.contain("orderAt");
-    expect(await call("PUT", `/${one.id}`, { status: "draft", orderAt: null })).to.include({
+    expect((await call("PUT", `/${scheduled.id}`, { orderAt: null })).error).to.contain("orderAt");
+    expect(await call("PUT", `/${scheduled.id}`, { status: "draft", orderAt: null })).to.include({
       status: "draft",
       orderAt: null,
     });
-    expect(await call("PUT", `/${one.id}`, { status: "scheduled", orderAt })).to.include({
+    expect(await call("PUT", `/${scheduled.id}`, { status: "scheduled", orderAt })).to.include({
       status: "scheduled",
       orderAt,
     });

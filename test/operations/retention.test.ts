@@ -107,7 +107,9 @@ describe("retention", () => {
       const ids = async (sql: string): Promise<number[]> =>
         (await db.query(sql)).map(({ id }: { id: number }) => Number(id));
       const [quiet, busy] = await ids("SELECT id FROM organization WHERE name IN ('quiet', 'busy') ORDER BY name DESC");
-      const [one, other] = await ids("SELECT id FROM person WHERE first_name IN ('q', 'b') ORDER BY first_name DESC");
+      const [quietPerson, busyPerson] = await ids(
+        "SELECT id FROM person WHERE first_name IN ('q', 'b') ORDER BY first_name DESC",
+      );
       const add = (count: number, organization: number | null, subject: number | null, type = "t") =>
         db.query(
           `INSERT INTO access_event (type, organization_id, subject_id, data)
@@ -115,11 +117,11 @@ describe("retention", () => {
           [type, organization, subject, count],
         );
       // The entries of the quiet organization, of the quiet account and of failed sign-ins are written first, so that they are the oldest.
-      await add(3, quiet!, one!);
-      await add(4, null, one!);
+      await add(3, quiet!, quietPerson!);
+      await add(4, null, quietPerson!);
       await add(5, null, null, "person.signInFailed");
-      await add(AUDIT_ENTRIES_PER_APP_MAX + 5, busy!, other!);
-      await add(AUDIT_ENTRIES_PER_ACCOUNT_MAX + 5, null, other!);
+      await add(AUDIT_ENTRIES_PER_APP_MAX + 5, busy!, busyPerson!);
+      await add(AUDIT_ENTRIES_PER_ACCOUNT_MAX + 5, null, busyPerson!);
       await add(AUDIT_ENTRIES_PER_ACCOUNT_MAX + 5, null, null);
       await createDataRetention({ db, days: 30, log: quietLog }).clean();
       const left = await db.query(`
@@ -129,12 +131,12 @@ describe("retention", () => {
         return { organization, subject, type, count };
       };
       expect(left).to.have.deep.members([
-        row(quiet!, one!, 3),
-        row(null, one!, 4),
+        row(quiet!, quietPerson!, 3),
+        row(null, quietPerson!, 4),
         row(null, null, 5, "person.signInFailed"),
-        row(null, other!, AUDIT_ENTRIES_PER_ACCOUNT_MAX),
+        row(null, busyPerson!, AUDIT_ENTRIES_PER_ACCOUNT_MAX),
         row(null, null, AUDIT_ENTRIES_PER_ACCOUNT_MAX),
-        row(busy!, other!, AUDIT_ENTRIES_PER_APP_MAX),
+        row(busy!, busyPerson!, AUDIT_ENTRIES_PER_APP_MAX),
       ]);
     },
   );

@@ -54,7 +54,7 @@ describe("the idempotency key of a run", () => {
       Array.from({ length: 6 }, () => insertRunByActionId(db, { ...asked, retryFailed: true }, HOLDER)),
     );
     expect(again.filter(({ isRepeated }) => !isRepeated)).to.have.length(1);
-    expect(new Set(again.map((one) => one.id))).to.have.property("size", 1);
+    expect(new Set(again.map((answer) => answer.id))).to.have.property("size", 1);
     expect(again[0]!.id).to.be.above(id);
   });
 

@@ -40,9 +40,9 @@ describe("the limits of an action's runs", () => {
     database = await connectedDatabase(8);
     ({ db } = database);
     second = await openDatabase(database.url, 8);
-    processes = [db, second].map((one) => {
-      const repository = new RunRepository(one);
-      const limiter = new RunAdmission(one, repository, new ServiceMetrics(), { warn: () => undefined });
+    processes = [db, second].map((processDb) => {
+      const repository = new RunRepository(processDb);
+      const limiter = new RunAdmission(processDb, repository, new ServiceMetrics(), { warn: () => undefined });
       return { repository, limiter };
     });
   });

@@ -25,7 +25,8 @@ describe("the token of a run", () => {
   it("is read from the database once by the process that issued it, and at each use by others", async () => {
     const [issuer, other] = [create(), create()];
     const { id, token } = await issueToken(issuer);
-    for (const one of [issuer, other]) expect(await one.resolve(token)).to.include({ credentialId: id, appId: 1 });
+    for (const credentials of [issuer, other])
+      expect(await credentials.resolve(token)).to.include({ credentialId: id, appId: 1 });
     await expireInDatabase(id);
     expect(await issuer.resolve(token)).to.include({ credentialId: id, appId: 1 });
     expect(await other.resolve(token)).to.equal(null);

@@ -332,18 +332,18 @@ describe("schedules", () => {
     );
     await db.query("ANALYZE schedule");
     time = NOON;
-    const one = await openDatabase(database.url, 1);
+    const singleDb = await openDatabase(database.url, 1);
     const read = async () => {
-      await one.query("SELECT pg_stat_force_next_flush()");
-      const [row] = await one.query(
+      await singleDb.query("SELECT pg_stat_force_next_flush()");
+      const [row] = await singleDb.query(
         "SELECT sum(seq_tup_read + idx_tup_fetch)::int AS read FROM pg_stat_user_tables WHERE relname = 'schedule'",
       );
       return row.read as number;
     };
-    const single = new Scheduler({ db: one, now, defaultTimezone: "UTC", measures: new ServiceMetrics() });
+    const single = new Scheduler({ db: singleDb, now, defaultTimezone: "UTC", measures: new ServiceMetrics() });
     const before = await read();
     for (let look = 0; look < 10; look += 1) await single.claimDue();
     expect((await read()) - before).to.be.at.most(20);
-    await one.destroy();
+    await singleDb.destroy();
   });
 });

@@ -119,7 +119,7 @@ describe("a package that an action has", () => {
     const { versions } = (await service.rest("GET", `${actions()}/${id}/versions`)).body;
     await service.rest("POST", `${actions()}/${id}/versions/${versions.at(-1).id}/restore`);
     expect(await auditedVersions(id)).to.deep.equal(["1.0.0", "1.1.0", "1.0.0"]);
-    const document = { format, actions: all.filter((one: { name: string }) => one.name === name) };
+    const document = { format, actions: all.filter((action: { name: string }) => action.name === name) };
     const imported = await service.rest("POST", `${actions()}/import`, { body: document });
     expect(imported.body.updated, JSON.stringify(imported.body)).to.have.length(1);
     expect(await auditedVersions(id)).to.deep.equal(["1.0.0", "1.1.0", "1.0.0", "1.1.0"]);

@@ -126,8 +126,8 @@ describe("choices of npm packages", () => {
     const { http, body } = await create(["same-name", "@other/same-name"]);
     expect([http, body.status]).to.deep.equal([400, "DEPENDENCY_UNRESOLVED"]);
     expect(body.error).to.match(/"@other\/same-name" has the same global name sameName as "same-name"/);
-    const one = (await create(["same-name"])).body.action;
-    const path = `/v3/apps/${service.appId}/actions/${one.id}`;
+    const action = (await create(["same-name"])).body.action;
+    const path = `/v3/apps/${service.appId}/actions/${action.id}`;
     for (const dependencies of [
       ["same-name", "@other/same-name"],
       ["@other/same-name", "same-name"],

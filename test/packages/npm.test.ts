@@ -218,7 +218,7 @@ describe("packages from npm", () => {
     const imported = await service.rest("POST", `${actions()}/import`, { body: document });
     expect(imported.body).to.deep.include({ created: ["carrier"] });
     const { action: back } = (await service.rest("GET", `${actions()}?search=carrier`)).body.actions.map(
-      (one: object) => ({ action: one }),
+      (action: object) => ({ action }),
     )[0];
     expect(back.assets).to.deep.equal(action.assets);
   });

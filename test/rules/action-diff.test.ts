@@ -57,15 +57,15 @@ describe("the difference of two actions", () => {
   it("names the scripts that differ: changed, added and removed ones", () => {
     const script = (name: string, version: string, integrity = `sha256-${version}`) => ({ name, version, integrity });
     const change = (before: object[], after: object[]) => listChangedScripts([{ field: "assets", before, after }]);
-    const [one, two] = [script("dayjs", "1"), script("dayjs", "2")];
+    const [dayjs1, dayjs2] = [script("dayjs", "1"), script("dayjs", "2")];
     const [same, rebuilt] = [script("lodash", "4"), script("lodash", "4", "sha256-other")];
-    expect(change([one, same], [same, two])).to.deep.equal([{ name: "dayjs", before: one, after: two }]);
+    expect(change([dayjs1, same], [same, dayjs2])).to.deep.equal([{ name: "dayjs", before: dayjs1, after: dayjs2 }]);
     expect(change([same], [rebuilt])).to.deep.equal([{ name: "lodash", before: same, after: rebuilt }]);
-    expect(change([one], [same])).to.deep.equal([
-      { name: "dayjs", before: one, after: null },
+    expect(change([dayjs1], [same])).to.deep.equal([
+      { name: "dayjs", before: dayjs1, after: null },
       { name: "lodash", before: null, after: same },
     ]);
-    expect(change([one, same], [same, one])).to.deep.equal([]);
+    expect(change([dayjs1, same], [same, dayjs1])).to.deep.equal([]);
     expect(listChangedScripts([])).to.deep.equal([]);
   });
 

@@ -13,7 +13,7 @@ const bodyFor = (model: string, more: object) =>
 
 const streamOf = (chunks: object[], end = "\n\n"): Buffer =>
   Buffer.from(
-    [...chunks.map((one) => `data: ${JSON.stringify(one)}`), "data: [DONE]"].map((one) => one + end).join(""),
+    [...chunks.map((data) => `data: ${JSON.stringify(data)}`), "data: [DONE]"].map((line) => line + end).join(""),
   );
 const chunk = (delta: object, finish: string | null = null) => ({
   model: "m",
@@ -58,7 +58,7 @@ describe("the APIs of language models", () => {
       { id: "b", name: "b", arguments: { n: 2 } },
     ];
     for (const isIndexed of [true, false]) {
-      const index = (one: number) => (isIndexed ? one : undefined);
+      const index = (value: number) => (isIndexed ? value : undefined);
       const chunks = [
         chunk(call("a", '{"n":', index(0))),
         chunk(call("", "1}", index(0))),
@@ -130,7 +130,7 @@ describe("the APIs of language models", () => {
       { type: "message_delta", delta: { stop_reason: "end_turn" }, usage: { output_tokens: 5 } },
       { type: "message_stop" },
     ];
-    const text = events.map((one) => `event: ${one.type}\ndata: ${JSON.stringify(one)}\n\n`).join("");
+    const text = events.map((event) => `event: ${event.type}\ndata: ${JSON.stringify(event)}\n\n`).join("");
     expect(read(ANTHROPIC_API, Buffer.from(text)).completion).to.deep.include({
       message: { role: "assistant", content: "Yes" },
       usage: { inputTokens: 1, outputTokens: 5 },

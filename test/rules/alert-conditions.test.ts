@@ -23,8 +23,8 @@ const run = (state: EndedRun["state"], more: Partial<EndedRun> = {}): EndedRun =
 function findFirings(rule: Parameters<typeof computeAlertStateAfterRun>[0], outcomes: string): string {
   let standing: AlertRuleState = NEW_ALERT_STATE;
   return [...outcomes]
-    .map((one) => {
-      standing = computeAlertStateAfterRun(rule, standing, run(one === "c" ? "completed" : "failed"));
+    .map((outcome) => {
+      standing = computeAlertStateAfterRun(rule, standing, run(outcome === "c" ? "completed" : "failed"));
       return standing.firing ? "!" : ".";
     })
     .join("");
@@ -43,7 +43,7 @@ describe("an alert on failed runs", () => {
   it("names the run that made it fire, and how many failed", () => {
     const rule = { ...RULE, failures: 2, of: 4 };
     const runs = [run("failed"), run("completed"), run("failed"), run("failed")];
-    const end = runs.reduce((standing, one) => computeAlertStateAfterRun(rule, standing, one), NEW_ALERT_STATE);
+    const end = runs.reduce((standing, ended) => computeAlertStateAfterRun(rule, standing, ended), NEW_ALERT_STATE);
     expect(end).to.include({ firing: true, runId: runs[2]!.id, reason: "it failed 2 times in its last 3 runs" });
   });
 

@@ -51,8 +51,8 @@ describe("texts that are compared without case", () => {
 
   it("are folded in the same way in memory and in PostgreSQL, for letters of every script", async () => {
     // Newer versions of Unicode have letters from U+1C80 to U+1CBF that the database's ICU lacks.
-    const letters = Array.from({ length: 0x2000 }, (_, code) => String.fromCodePoint(code + 1)).filter((one) =>
-      /[^\P{Letter}\u1c80-\u1cbf]/u.test(one),
+    const letters = Array.from({ length: 0x2000 }, (_, code) => String.fromCodePoint(code + 1)).filter((character) =>
+      /[^\P{Letter}\u1c80-\u1cbf]/u.test(character),
     );
     const { rows } = await client.query(`SELECT t, ${foldCaseSql("t")} AS folded FROM unnest($1::text[]) t`, [letters]);
     const unlike = rows.filter(({ t, folded }) => foldCase(t) !== folded).map(({ t }) => t.codePointAt(0).toString(16));

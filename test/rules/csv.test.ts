@@ -182,9 +182,9 @@ describe("types of CSV cells", () => {
     fc.assert(
       fc.property(fc.array(fc.string({ unit, maxLength: 12 })), (cells) => {
         const type = detectCsvCellType(cells);
-        for (const one of cells) {
-          expect(convertCsvCell(one, type)).not.to.equal(undefined);
-          if (type === "number" && one.trim() !== "") expect(String(convertCsvCell(one, type))).to.equal(one.trim());
+        for (const text of cells) {
+          expect(convertCsvCell(text, type)).not.to.equal(undefined);
+          if (type === "number" && text.trim() !== "") expect(String(convertCsvCell(text, type))).to.equal(text.trim());
         }
       }),
     );

@@ -120,7 +120,7 @@ describe("the scope of a notification", () => {
         [MATCHING, true],
         [NOT_MATCHING, false],
       ] as const) {
-        for (const scope of scopes.filter((one) => !Array.isArray(one)))
+        for (const scope of scopes.filter((candidate) => !Array.isArray(candidate)))
           expect([scope, await found(scope)]).to.deep.equal([scope, fits]);
       }
     } finally {

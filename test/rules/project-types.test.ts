@@ -18,9 +18,9 @@ async function typesOf(name: string, namespace: boolean): Promise<string[] | nul
   for (const folder of [name, `@types/${name}`]) {
     try {
       const found = readdirSync(join(MODULES_FOLDER, folder), { recursive: true, withFileTypes: true });
-      for (const one of found.filter((each) => each.isFile())) {
-        const path = join(one.parentPath, one.name);
-        const isRead = /\.d\.[cm]?ts$|^package\.json$/.test(one.name);
+      for (const file of found.filter((each) => each.isFile())) {
+        const path = join(file.parentPath, file.name);
+        const isRead = /\.d\.[cm]?ts$|^package\.json$/.test(file.name);
         files.set(`/node_modules/${path.slice(MODULES_FOLDER.length)}`, isRead ? readFileSync(path) : Buffer.alloc(0));
       }
     } catch {}

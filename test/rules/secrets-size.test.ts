@@ -22,7 +22,7 @@ describe("the secrets of an app", () => {
 
   it("of a setting are long strings and numbers, parts that are secret by themselves, and short protected strings", () => {
     const values = (name: string, value: unknown) =>
-      findSecretsInSettingValue(name, value).map((one) => [one.value, one.mustMatchWhole]);
+      findSecretsInSettingValue(name, value).map((found) => [found.value, found.mustMatchWhole]);
     expect(values("_a", "abcdefg1")).to.deep.equal([["abcdefg1", false]]);
     expect(values("_a", "abcdef1")).to.deep.equal([]);
     expect(values("__a", "abcdef1")).to.deep.equal([["abcdef1", true]]);

@@ -97,10 +97,10 @@ describe("the life of a service on its own data", () => {
   }
   async function expectEnded(code: number): Promise<void> {
     expect(await service.ended).to.deep.equal({ code, signal: null });
-    expect(started.flatMap((one) => one.offspring())).to.deep.equal([]);
+    expect(started.flatMap((service) => service.offspring())).to.deep.equal([]);
   }
   after(async () => {
-    for (const one of started.reverse()) await one.clean();
+    for (const service of started.reverse()) await service.clean();
     await hold.stop();
     for (const proxy of proxies) await proxy.stop();
     await repository?.stop();

@@ -16,7 +16,7 @@ describe("a service on browsers that were started elsewhere", () => {
   });
   after(async () => {
     await service.stop();
-    await Promise.all(remotes.map((one) => one.kill()));
+    await Promise.all(remotes.map((remote) => remote.kill()));
   });
 
   async function create(name: string, body: string): Promise<void> {

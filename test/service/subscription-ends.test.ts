@@ -84,7 +84,7 @@ describe("a subscription whose caller loses the right to it, over two instances"
     });
   });
   after(async () => {
-    await Promise.all(instances.map((one) => one.stop()));
+    await Promise.all(instances.map((instance) => instance.stop()));
     await db.destroy();
     await database.drop();
     rmSync(folder, { recursive: true, force: true });

@@ -66,7 +66,7 @@ describe("traces", function () {
   });
 
   const childrenOf = ({ spanId }: CollectedSpan, name: string) =>
-    collector.spans.filter((one) => one.parentSpanId === spanId && one.name === name);
+    collector.spans.filter((span) => span.parentSpanId === spanId && span.name === name);
   const requests = () =>
     collector.spans.filter(({ name, parentSpanId }) => name.startsWith("POST ") && parentSpanId === "b7ad6b7169203331");
 
@@ -76,7 +76,7 @@ describe("traces", function () {
         childrenOf(run, "browser").flatMap((browser) =>
           childrenOf(browser, "fetch").flatMap((fetch) =>
             collector.spans
-              .filter((one) => one.parentSpanId === fetch.spanId)
+              .filter((span) => span.parentSpanId === fetch.spanId)
               .map((inside) => ({ request, run, browser, fetch, inside, innerRuns: childrenOf(inside, "run") })),
           ),
         ),

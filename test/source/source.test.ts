@@ -226,17 +226,17 @@ describe("the source of actions", () => {
   });
 
   it("is part of versions, publication, restore, comparison, export and the manifest", async () => {
-    const one = { "action.ts": "export const execute = async () => { throw new Error('one'); };" };
-    const { id, name } = (await save(one)).body.action;
+    const files = { "action.ts": "export const execute = async () => { throw new Error('one'); };" };
+    const { id, name } = (await save(files)).body.action;
     await service.rest("POST", `/v1/apps/${service.appId}/publish`);
     const published = await service.rest("POST", `${actions}/${id}/publish`);
-    expect(published.body.action.source.files).to.deep.equal(one);
+    expect(published.body.action.source.files).to.deep.equal(files);
     await service.rest("PUT", `${actions}/${id}`, {
       body: { source: { language: "typescript", files: { "action.ts": "export const execute = async () => 2;" } } },
     });
     const { versions } = (await service.rest("GET", `${actions}/${id}/versions`)).body;
     const version = (await service.rest("GET", `${actions}/${id}/versions/${versions[1].id}`)).body;
-    expect(version.version.data.source).to.deep.equal({ language: "typescript", files: one });
+    expect(version.version.data.source).to.deep.equal({ language: "typescript", files });
     const { diff } = (await service.rest("GET", `${actions}/${id}/diff`)).body;
     expect(diff.changes.map(({ field }: { field: string }) => field)).to.include("source");
     expect(JSON.stringify([version, diff])).to.not.include('"map"');
@@ -249,7 +249,7 @@ describe("the source of actions", () => {
       const found = (await service.rest("GET", path)).body.actions.find(
         (action: { name: string }) => action.name === name,
       );
-      expect(found.source, path).to.deep.equal({ language: "typescript", files: one });
+      expect(found.source, path).to.deep.equal({ language: "typescript", files });
     }
   });
 

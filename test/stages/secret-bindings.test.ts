@@ -20,47 +20,49 @@ describe("promotions and manifests with secret bindings", () => {
     const [from, to] = [await newStage("bind-from"), await newStage("bind-to")];
     const bindings = (id: number) => `${appPath(id)}/secret-bindings`;
     const bind = (id: number, ...list: object[]) =>
-      service.rest("PUT", bindings(id), { body: { bindings: list.map((one) => ({ in: "header", ...one })) } });
+      service.rest("PUT", bindings(id), { body: { bindings: list.map((binding) => ({ in: "header", ...binding })) } });
     const of = async (id: number) =>
       (await service.rest("GET", bindings(id))).body.bindings.map(
-        (one: { key: string; origin: string; sealed: boolean }) => [...[one.key, one.origin, one.sealed]],
+        (binding: { key: string; origin: string; sealed: boolean }) => [
+          ...[binding.key, binding.origin, binding.sealed],
+        ],
       );
-    const [one, two] = ["https://one.example", "https://two.example"];
+    const [firstOrigin, secondOrigin] = ["https://one.example", "https://two.example"];
     const item = (origin: string) => ({ kind: "secretBinding", name: `__pay ${origin}` });
-    await bind(from, { key: "__pay", origin: one, sealed: true, value: "value-of-from" });
+    await bind(from, { key: "__pay", origin: firstOrigin, sealed: true, value: "value-of-from" });
     const first = (await promote(to, from, "?plan=true")).body.plan;
     expect([first.created, first.missing]).to.deep.equal([
-      [{ kind: "setting", name: "__pay" }, item(one)],
-      [item(one)],
+      [{ kind: "setting", name: "__pay" }, item(firstOrigin)],
+      [item(firstOrigin)],
     ]);
-    expect((await promote(to, from)).body.promotion.plan.missing).to.deep.equal([item(one)]);
-    expect(await of(to)).to.deep.equal([["__pay", one, true]]);
+    expect((await promote(to, from)).body.promotion.plan.missing).to.deep.equal([item(firstOrigin)]);
+    expect(await of(to)).to.deep.equal([["__pay", firstOrigin, true]]);
     const stored = "SELECT FROM setting WHERE app_id = $1 AND key = '__pay'";
     expect(await rows(service.db, stored, [to])).to.deep.equal([]);
     await service.rest("POST", `${appPath(to)}/settings`, { body: { __pay: "value-of-to" } });
     expect((await promote(to, from, "?plan=true")).body.plan).not.to.have.property("missing");
     // The target stage has a value for `__pay`, sealed to one origin. The source stage's binding has another origin, or is not sealed.
     for (const sealed of [true, false]) {
-      const changed = sealed ? { origin: two } : { origin: one };
+      const changed = sealed ? { origin: secondOrigin } : { origin: firstOrigin };
       expect((await bind(from, { key: "__pay", ...changed, sealed, value: "value-of-from" })).http).to.equal(200);
       const { plan } = (await promote(to, from, "?plan=true")).body;
       expect(plan.missing, String(sealed)).to.deep.equal([item(changed.origin)]);
       const refused = await promote(to, from);
       expect([refused.http, refused.body.status], String(sealed)).to.deep.equal([403, "FORBIDDEN"]);
       expect(refused.body.error).to.match(/^the setting __pay is sealed, so its value must be sent again/);
-      expect(await of(to)).to.deep.equal([["__pay", one, true]]);
+      expect(await of(to)).to.deep.equal([["__pay", firstOrigin, true]]);
     }
-    await bind(from, { key: "__pay", origin: two, sealed: true, value: "value-of-from" });
+    await bind(from, { key: "__pay", origin: secondOrigin, sealed: true, value: "value-of-from" });
     await bind(
       to,
-      { key: "__pay", origin: one, sealed: true, value: "value-of-to" },
-      { key: "__pay", origin: two, sealed: true },
+      { key: "__pay", origin: firstOrigin, sealed: true, value: "value-of-to" },
+      { key: "__pay", origin: secondOrigin, sealed: true },
     );
     expect((await promote(to, from)).http).to.equal(201);
     // The target keeps its own bindings.
     expect(await of(to)).to.deep.equal([
-      ["__pay", one, true],
-      ["__pay", two, true],
+      ["__pay", firstOrigin, true],
+      ["__pay", secondOrigin, true],
     ]);
     // A token that cannot write bindings can still write the other parts of a manifest.
     const body = { kind: "api", name: "ci", scopes: ["manage"] };

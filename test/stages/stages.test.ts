@@ -30,12 +30,12 @@ describe("stages and promotions", () => {
     service.rest("POST", `${appPath(to)}/promotions${query}`, { body: { fromAppId } });
   const rollback = (app: number, id: number) => service.rest("POST", `${appPath(app)}/promotions/${id}/rollback`, {});
   const names = async (id: number): Promise<string[]> =>
-    (await service.rest("GET", `${appPath(id)}/manifest`)).body.actions.map((one: { name: string }) => one.name);
+    (await service.rest("GET", `${appPath(id)}/manifest`)).body.actions.map((action: { name: string }) => action.name);
   const create = (id: number, name: string) =>
     service.rest("POST", `/v3/apps/${id}/actions`, { body: { name, code: CODE } });
   const remove = async (id: number, name: string) => {
     const { actions } = (await service.rest("GET", `/v3/apps/${id}/actions`)).body;
-    const { id: actionId } = actions.find((one: { name: string }) => one.name === name);
+    const { id: actionId } = actions.find((action: { name: string }) => action.name === name);
     return service.rest("DELETE", `/v3/apps/${id}/actions/${actionId}`);
   };
 
@@ -84,14 +84,16 @@ describe("stages and promotions", () => {
     const { entries } = (await service.rest("GET", `${appPath(id)}/data-sources/rooms/entries`)).body;
     expect(entries ?? []).to.have.length(0);
     const listed = (await service.rest("GET", `${appPath(id)}/stages`)).body.stages;
-    expect(listed.map((one: { appId: number; name: string | null }) => [one.appId, one.name])).to.deep.include.members([
+    expect(
+      listed.map((stage: { appId: number; name: string | null }) => [stage.appId, stage.name]),
+    ).to.deep.include.members([
       [service.appId, null],
       [id, "staging"],
     ]);
     // A stage of a stage belongs to the app's stages too.
     const nested = (await stage({ name: "preview" }, id)).body.app.id;
     const group = (await service.rest("GET", `${appPath(service.appId)}/stages`)).body.stages;
-    expect(group.map((one: { appId: number }) => one.appId)).to.include.members([id, nested]);
+    expect(group.map((stage: { appId: number }) => stage.appId)).to.include.members([id, nested]);
   });
 
   it("apply a reviewed difference completely, keep the values of settings, and can be rolled back", async () => {
@@ -136,7 +138,7 @@ describe("stages and promotions", () => {
     expect(await names(to)).to.deep.equal(["four", "one", "three"]);
     expect(await settings()).to.include({ title: "Live", _key: "secret-2" });
     const { promotions } = (await service.rest("GET", `${appPath(to)}/promotions`)).body;
-    expect(promotions.map((one: { fromAppId: number | null }) => one.fromAppId)).to.deep.equal([
+    expect(promotions.map((promotion: { fromAppId: number | null }) => promotion.fromAppId)).to.deep.equal([
       null,
       null,
       null,
@@ -197,7 +199,11 @@ describe("stages and promotions", () => {
     await service.rest("DELETE", `${appPath(to)}/data-sources/unique`);
     expect((await promote(to, from)).http).to.equal(201);
     const { dataSources } = (await service.rest("GET", `${appPath(to)}/data-sources`)).body;
-    expect(dataSources.map((one: { name: string }) => one.name).sort()).to.deep.equal(["own", "rooms", "unique"]);
+    expect(dataSources.map((dataSource: { name: string }) => dataSource.name).sort()).to.deep.equal([
+      "own",
+      "rooms",
+      "unique",
+    ]);
   });
 
   it("reject apps that are not linked, other people's apps and invalid bodies", async () => {
@@ -273,10 +279,10 @@ describe("stages and promotions", () => {
   it("delete a preview when its time is over", async () => {
     const { app } = (await stage({ name: "branch", expiresInHours: 1 })).body;
     const of = async () => (await service.rest("GET", `${appPath(service.appId)}/stages`)).body.stages;
-    const listed = (await of()).find((one: { appId: number }) => one.appId === app.id);
+    const listed = (await of()).find((stage: { appId: number }) => stage.appId === app.id);
     expect(Date.parse(listed.expiresAt) - Date.now()).to.be.within(3_000_000, 3_700_000);
     await rows(service.db, "UPDATE app_stage SET expires_at = now() - interval '1 minute' WHERE app_id = $1", [app.id]);
-    expect((await of()).some((one: { appId: number }) => one.appId === app.id)).to.equal(false);
+    expect((await of()).some((stage: { appId: number }) => stage.appId === app.id)).to.equal(false);
     let announced = 0;
     const clearCallerCaches = async () => {
       announced += 1;

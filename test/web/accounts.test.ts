@@ -350,8 +350,8 @@ describe("accounts in Studio", () => {
       // The test has ended the session without a request. So it waits until the service has read the notification of this change.
       await until(async () => (await service.rest("GET", "/v1/apps", { as: token })).http === 401);
       // A background request may already have opened the dialog over the button. A click of the mouse would then hit the dialog.
-      await page.$eval(studio.withText("button[not(@disabled)]", "Rename"), (one) =>
-        (one as unknown as { click(): void }).click(),
+      await page.$eval(studio.withText("button[not(@disabled)]", "Rename"), (element) =>
+        (element as unknown as { click(): void }).click(),
       );
       await page.waitForSelector("dialog[open] input[name=passphrase]");
       await checkWidths(page, "expired");

@@ -315,15 +315,15 @@ describe("the app's own pages", () => {
     });
 
     it("for an editor's pages that end with the sign-in, and only then", async () => {
-      const [one, other] = [service.tokens.editor, service.tokens.admin];
-      const [mine, others] = [await findToken(await openViewer(one)), await findToken(await openViewer(other))];
+      const { editor, admin } = service.tokens;
+      const [mine, others] = [await findToken(await openViewer(editor)), await findToken(await openViewer(admin))];
       expect([await readEnv(mine), await readEnv(others)]).to.deep.equal([200, 200]);
       const out = await service.rest("DELETE", "/v1/session", {
         as: null,
-        headers: { cookie: cookieOf(one), origin: network.url },
+        headers: { cookie: cookieOf(editor), origin: network.url },
       });
       expect(out.http).to.equal(200);
-      expect([await readEnv(mine), await readEnv(others), await readEnv(one)]).to.deep.equal([401, 200, 200]);
+      expect([await readEnv(mine), await readEnv(others), await readEnv(editor)]).to.deep.equal([401, 200, 200]);
     });
 
     it("on a debug page: only for the script of its own action in any state, and nothing else", async () => {

@@ -25,7 +25,7 @@ describe("Svc.App.Analytics in a browser", () => {
     client.service.answers.clear();
     await client.run(`for (let n = 0; n < 20; n += 1) Svc.App.Analytics.event("two " + n)`);
     const sent = await client.service.requests(ANALYTICS_PATH, 2);
-    expect(sent.map((one) => eventNames(one)[0])).to.deep.equal(["one 0", "two 0"]);
+    expect(sent.map((request) => eventNames(request)[0])).to.deep.equal(["one 0", "two 0"]);
   });
 
   for (const [http, status] of [
@@ -44,7 +44,7 @@ describe("Svc.App.Analytics in a browser", () => {
       await client.run(`for (let n = 0; n < 20; n += 1) Svc.App.Analytics.event("two " + n)`);
       const sent = await client.service.requests(ANALYTICS_PATH, 3);
       expect(performance.now() - rejectedAt).to.be.at.least(1_900);
-      expect(sent.map((one) => eventNames(one)[0])).to.deep.equal(["one 0", "one 0", "two 0"]);
+      expect(sent.map((request) => eventNames(request)[0])).to.deep.equal(["one 0", "one 0", "two 0"]);
       await client.run(`for (let n = 0; n < 20; n += 1) Svc.App.Analytics.event("three " + n)`);
       const all = await client.service.requests(ANALYTICS_PATH, 4);
       expect(eventNames(all[3]!)[0]).to.equal("three 0");
@@ -60,6 +60,6 @@ describe("Svc.App.Analytics in a browser", () => {
     await client.run(`for (let n = 0; n < 100; n += 1) Svc.App.Analytics.event("two " + n)`);
     await client.page.goto("about:blank");
     const [, ...last] = await client.service.requests(ANALYTICS_PATH, 3);
-    expect(last.map((one) => eventNames(one).length).sort()).to.deep.equal([100, 20]);
+    expect(last.map((request) => eventNames(request).length).sort()).to.deep.equal([100, 20]);
   });
 });

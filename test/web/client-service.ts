@@ -47,7 +47,7 @@ function createRequestRecorder(app: FastifyInstance) {
 
   async function waitForRequests(path: string, count = 1): Promise<ReceivedRequest[]> {
     for (;;) {
-      const found = received.filter((one) => one.path === path);
+      const found = received.filter((request) => request.path === path);
       if (found.length >= count) return found;
       await nextArrival.promise;
     }

@@ -104,7 +104,7 @@ export async function tryRules({ page, studio }: StudioSession, service: TestSer
   await page.select('select[aria-label="Users are entries of"]', String(made.id));
   const choice = 'select[aria-label="The user"]';
   const user = await page.waitForSelector(`${choice} option[value]:not([value=""])`);
-  await page.select(choice, await user!.evaluate((one) => one.getAttribute("value")!));
+  await page.select(choice, await user!.evaluate((element) => element.getAttribute("value")!));
   await studio.button("Try these rules");
   await page.waitForSelector(".trial-entries tbody tr");
   expect(await studio.textOf('.trial-verbs tr[data-verb="select"]')).to.match(

@@ -167,7 +167,7 @@ describe("the example app", () => {
 
     it("reminds each guest once, at the time of the schedule, and frees the seats at night", async () => {
       const actionId = async (name: string) =>
-        (await get("/v3/apps/:id/actions")).actions.find((one: { name: string }) => one.name === name).id;
+        (await get("/v3/apps/:id/actions")).actions.find((action: { name: string }) => action.name === name).id;
       async function runSchedule(name: string) {
         const id = await actionId(name);
         const before = (await get(`/v3/apps/:id/runs?actionId=${id}`)).runs.length;

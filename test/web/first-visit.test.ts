@@ -16,8 +16,10 @@ describe("GraphiQL's first query", () => {
     const readmeAction = { name: "hello", code: "async function execute() {}" };
     await service.rest("POST", `/v3/apps/${service.appId}/actions`, { body: readmeAction });
     const document = parse(FIRST_VISIT_QUERY);
-    const operationNames = document.definitions.flatMap((one) =>
-      one.kind === Kind.OPERATION_DEFINITION && one.operation !== "subscription" ? [one.name!.value] : [],
+    const operationNames = document.definitions.flatMap((definition) =>
+      definition.kind === Kind.OPERATION_DEFINITION && definition.operation !== "subscription"
+        ? [definition.name!.value]
+        : [],
     );
     const answers: Record<string, unknown> = {};
     for (const operationName of operationNames) {

@@ -22,7 +22,7 @@ const WRONG_ARGUMENTS = [
   "0, {}",
   '"..", {}',
 ];
-const ARGUMENT_LISTS = `[${WRONG_ARGUMENTS.map((one) => `[${one}]`)}]`;
+const ARGUMENT_LISTS = `[${WRONG_ARGUMENTS.map((argument) => `[${argument}]`)}]`;
 
 const ACTION_CODE = `async function execute() {
   const ARGUMENT_LISTS = ${ARGUMENT_LISTS};

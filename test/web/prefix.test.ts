@@ -116,8 +116,8 @@ describe("under a path of another host", () => {
       "async function execute() { return [await Svc.App.V3.Actions.runWithResult('one'), Svc.CSV.parse('a\\n1')]; }";
     const actions = `/v3/apps/${service.appId}/actions`;
     const manual = { active: true, triggers: [{ trigger: "manual" }] };
-    const one = { ...manual, name: "one", code: "async function execute() { return 1; }" };
-    await service.rest("POST", actions, { body: one });
+    const fields = { ...manual, name: "one", code: "async function execute() { return 1; }" };
+    await service.rest("POST", actions, { body: fields });
     await service.rest("POST", actions, { body: { ...manual, name: "two", code, dependencies: ["svc-csv"] } });
     const { body } = await service.rest("POST", `${actions}/two/runWithResult`);
     expect(body.result).to.deep.equal([1, [{ a: "1" }]]);

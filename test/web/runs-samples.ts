@@ -15,7 +15,7 @@ export const ENDLESS_CODE = "async function execute() { console.log('begun'); aw
 const ABSENT_ACTION = 999_999;
 
 export const listedLinks = (page: Page): Promise<string[]> =>
-  page.$$eval(".runs-box .run-link", (all) => all.map((one) => one.getAttribute("href")!.split("?")[0]!));
+  page.$$eval(".runs-box .run-link", (all) => all.map((element) => element.getAttribute("href")!.split("?")[0]!));
 
 /** Waits until the chart shows these numbers, and the text above the list states the same number of runs (no text for 0). */
 export function waitForChart(page: Page, runs: number, failed: number) {

@@ -319,7 +319,7 @@ describe("the addresses of Studio", () => {
   longTest("open in another tab, from a link of the page", async () => {
     await show({ address: `/${items.app}/runs`, head: "Runs" });
     const link = await page.waitForSelector(`.runs-box a[href$="#/${items.app}/runs/${items.run}"]`);
-    const href = await link!.evaluate((one) => (one as unknown as { href: string }).href);
+    const href = await link!.evaluate((element) => (element as unknown as { href: string }).href);
     const tab = await browser.newPage();
     await tab.goto(href);
     await tab.waitForFunction(`document.title.startsWith("Run ${items.run} · ")`);

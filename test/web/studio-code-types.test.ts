@@ -97,8 +97,9 @@ describe("TypeScript of an action's code", () => {
     const types = await write(text, known);
     const unreadable = await worker.getSyntacticDiagnostics(URI);
     const found = await worker.getSemanticDiagnostics(URI);
-    return [...unreadable, ...found.filter((one) => isCodeError(one, types))].map(
-      (one) => `${code.slice(one.start, one.start! + one.length!)}: ${getDiagnosticText(one)}`,
+    return [...unreadable, ...found.filter((diagnostic) => isCodeError(diagnostic, types))].map(
+      (diagnostic) =>
+        `${code.slice(diagnostic.start, diagnostic.start! + diagnostic.length!)}: ${getDiagnosticText(diagnostic)}`,
     );
   }
 

@@ -170,7 +170,7 @@ export async function crawl(
       await arrive([...steps, key]);
       const now = await keysOn(page);
       const isSamePlace = (await readPlace(page)) === place;
-      const opened = now.filter((one) => !here.includes(one));
+      const opened = now.filter((key) => !here.includes(key));
       isHere = isSamePlace && now.join() === here.join();
       if (isSamePlace && opened.length > 0 && steps.length + 1 < STEPS_MAX) await explore([...steps, key], opened);
     }

@@ -46,7 +46,7 @@ describe("Studio's page of data sources", () => {
     await ((await page.waitForSelector('input[type="file"]')) as ElementHandle<never>).uploadFile(file);
   };
   const typesShown = () =>
-    page.$$eval('.data-import select[aria-label^="Type of"]', (all) => all.map((one) => one.value));
+    page.$$eval('.data-import select[aria-label^="Type of"]', (all) => all.map((element) => element.value));
   const rows = (count: number) =>
     page.waitForFunction(`document.querySelectorAll(".grid-rows .grid-row button.cell").length >= ${count}`);
   const cells = () => readCells(page);

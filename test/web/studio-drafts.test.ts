@@ -287,11 +287,11 @@ describe("values of Studio's forms", () => {
     const scheduled = zones.map((timezone) => ({ timezone, ticks }));
     for (const here of zones) {
       const days = groupRunTimesByDay({ from: ticks[0]!, scheduled }, here);
-      for (const one of scheduled) {
+      for (const schedule of scheduled) {
         const shown = days.flatMap(({ actionTimes }) =>
-          actionTimes.flatMap(({ action, runTimes }) => (action === one ? runTimes : [])),
+          actionTimes.flatMap(({ action, runTimes }) => (action === schedule ? runTimes : [])),
         );
-        expect(shown, `${one.timezone} in ${here}`).to.deep.equal(ticks);
+        expect(shown, `${schedule.timezone} in ${here}`).to.deep.equal(ticks);
       }
     }
     expect(

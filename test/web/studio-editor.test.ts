@@ -160,7 +160,9 @@ describe("Studio's editor", () => {
     await studio.button("Add svc-media");
     await studio.button("Add svc-communicate");
     await page.waitForFunction(`!/Add svc-/.test(document.querySelector('[aria-label="Code"]').textContent)`);
-    const listed = await page.$$eval('[data-field="dependencies"] code', (all) => all.map((one) => one.textContent));
+    const listed = await page.$$eval('[data-field="dependencies"] code', (all) =>
+      all.map((element) => element.textContent),
+    );
     expect(listed).to.deep.equal(["svc-csv", "svc-media", "svc-communicate"]);
     await page.click('[aria-label="Remove svc-media"]');
     await page.click('[aria-label="Remove svc-communicate"]');
@@ -216,11 +218,11 @@ describe("Studio's editor", () => {
     await summary("2 sample payloads, 1 completed, 1 failed");
     const tests = () =>
       page.$$eval(".payload-tests > li", (all) =>
-        all.map((one) => [
-          one.querySelector("b")!.textContent,
-          one.querySelector(".state")!.textContent,
-          one.querySelector(".result")!.textContent!.replace(/\s+/g, ""),
-          one.querySelector(".chip")?.textContent ?? "",
+        all.map((element) => [
+          element.querySelector("b")!.textContent,
+          element.querySelector(".state")!.textContent,
+          element.querySelector(".result")!.textContent!.replace(/\s+/g, ""),
+          element.querySelector(".chip")?.textContent ?? "",
         ]),
       );
     expect(await tests()).to.deep.equal([

@@ -235,7 +235,7 @@ describe("the frame of Studio", () => {
     await page.keyboard.press("Enter");
     await page.waitForSelector(studio.withText("button[not(@disabled)]", "Cancel the run"));
     await studio.press("k");
-    const names = await page.$$eval(".palette [role=option] .grow", (all) => all.map((one) => one.textContent));
+    const names = await page.$$eval(".palette [role=option] .grow", (all) => all.map((element) => element.textContent));
     expect(names).to.include.members(["Cancel the run", "Format", "Delete this action", "Go to Tokens"]);
     expect(new Set(names).size).to.equal(names.length);
     await page.keyboard.press("Escape");
@@ -258,7 +258,7 @@ describe("the frame of Studio", () => {
     const text = (await studio.textOf(".docs-text"))!;
     expect(text).to.contain(`${proxy.url}/v3/apps/${service.appId}`);
     const link = await page.waitForSelector('.docs-text a[href*="/docs/"]');
-    await link!.evaluate((one) => (one as unknown as { click(): void }).click());
+    await link!.evaluate((element) => (element as unknown as { click(): void }).click());
     await page.waitForFunction('document.querySelector(".docs-panel h2").textContent !== "Actions"');
     await studio.replace(".docs-panel input", "curl an action");
     await page.keyboard.press("Enter");

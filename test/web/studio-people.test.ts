@@ -198,7 +198,7 @@ describe("Studio's pages of people", () => {
     await other.studio.button("I have an account: accept with it");
     await other.page.waitForSelector(".top-bar");
     const members = await service.rest("GET", `/v1/apps/${service.appId}/members`, { as: "admin" });
-    expect(members.body.members.map((one: { user: { id: number } }) => one.user.id)).to.include(user.id);
+    expect(members.body.members.map((member: { user: { id: number } }) => member.user.id)).to.include(user.id);
   });
 
   longTest(

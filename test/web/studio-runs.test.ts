@@ -66,7 +66,7 @@ describe("runs in Studio", () => {
   });
 
   longTest("have a head for each column, and a chart of the listed runs under every filter", async () => {
-    const columnHeads = await page.$$eval(".run-heads > span", (all) => all.map((one) => one.textContent));
+    const columnHeads = await page.$$eval(".run-heads > span", (all) => all.map((element) => element.textContent));
     expect(columnHeads).to.deep.equal([
       ...["Run", "State", "Started", "Action", "Version", "Trigger", "Duration", "Result or error"],
     ]);
@@ -124,11 +124,11 @@ describe("runs in Studio", () => {
     await open("home");
     // The checklist appears only when the list of actions is loaded, which can be later than the figures.
     await page.waitForSelector(".checklist .done");
-    const figures = await page.$$eval(".figure-value", (all) => all.map((one) => one.textContent));
+    const figures = await page.$$eval(".figure-value", (all) => all.map((element) => element.textContent));
     expect(Number(figures[0])).to.be.at.least(2);
     expect(figures[1]).to.equal("1");
     expect(await studio.textOf('[aria-labelledby="home-failed"] .gist')).to.equal("RangeError: seat 13B is taken");
-    const readDoneSteps = () => page.$$eval(".checklist .done a", (all) => all.map((one) => one.textContent));
+    const readDoneSteps = () => page.$$eval(".checklist .done a", (all) => all.map((element) => element.textContent));
     expect(await readDoneSteps()).to.deep.equal(["Write an action", "Run it"]);
     const rule = { name: "any", condition: "failed", failures: 1, of: 1, channel: "email", to: ["ann@example.com"] };
     const { body } = await service.rest("POST", `/v1/apps/${service.appId}/alerts`, { body: rule });

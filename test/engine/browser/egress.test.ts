@@ -13,7 +13,7 @@ import { resultOf, runOf, sharedBrowsers } from "./support.js";
 
 const outerAddress = Object.values(networkInterfaces())
   .flatMap((list) => list ?? [])
-  .find((one) => !one.internal && one.family === "IPv4")?.address;
+  .find((networkInterface) => !networkInterface.internal && networkInterface.family === "IPv4")?.address;
 
 /** Names and numeric forms of this machine's addresses. The test resolves the names that end with `.test`. */
 const HOSTS = [

@@ -272,7 +272,7 @@ describe("a run that does not end", () => {
   }
 
   // Leaves out documents: there, code that never pauses also delays its own result until the time limit.
-  for (const mode of EVALUATION_MODES.filter((one) => one !== "document")) {
+  for (const mode of EVALUATION_MODES.filter((candidate) => candidate !== "document")) {
     const testMode = mode === "isolate" ? it : longTest;
     testMode(`has its work in mode ${mode} ended that continues after its result`, async () => {
       const group = browsers.getBrowserPid()!;

@@ -156,9 +156,9 @@ describe("the mode of code", () => {
   });
 
   it("depends on the globals that the packages of this code define, not on other code with the same first line", () => {
-    const one = createCodeNeedsFinder();
+    const finder = createCodeNeedsFinder();
     const code = "async function execute() {}";
-    expect(one(code, ["fetch"]).mode).to.equal("isolate");
-    expect(one(`fetch\n${code}`).mode).to.equal("network-isolate");
+    expect(finder(code, ["fetch"]).mode).to.equal("isolate");
+    expect(finder(`fetch\n${code}`).mode).to.equal("network-isolate");
   });
 });

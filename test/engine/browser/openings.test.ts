@@ -20,7 +20,7 @@ describe("prepared pages", () => {
   const browsers = sharedBrowsers({ openingQueue: openings });
   before(() => browsers.start());
   after(() => browsers.stop());
-  const madeFor = (app: number) => asked.filter((one) => one === origin(app)).length;
+  const madeFor = (app: number) => asked.filter((opened) => opened === origin(app)).length;
 
   it("are used without waiting for one that is being created", async () => {
     expect(await resultOf(browsers, ONE_PAGE, ofApp(1))).to.equal(1);

@@ -60,8 +60,8 @@ describe("an origin whose run exceeded the memory limit", () => {
       idlePagesMax: 4,
     });
     pool.delayNextPage(origin);
-    for (const one of [SLOT, { key: "other", origin: other, mode: "isolate" } as const])
-      runInBackground(pool.acquire(one));
+    for (const slot of [SLOT, { key: "other", origin: other, mode: "isolate" } as const])
+      runInBackground(pool.acquire(slot));
     // The promise resolves without a timer. So the first origin's delay has not ended yet, even on a busy machine.
     await otherEntered.promise;
     expect(entered).to.deep.equal([other]);

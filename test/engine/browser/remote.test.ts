@@ -23,7 +23,8 @@ const SECRET = "s3cretToken";
 const outerAddress =
   Object.values(networkInterfaces())
     .flatMap((list) => list ?? [])
-    .find((one) => !one.internal && one.family === "IPv4")?.address ?? "127.0.0.2";
+    .find((networkInterface) => !networkInterface.internal && networkInterface.family === "IPv4")?.address ??
+  "127.0.0.2";
 
 /** Starts a broker that connects clients with the right token to the browser. It rejects one method, and repeats the token in the error. */
 async function startBroker(
@@ -66,9 +67,9 @@ describe("browsers that were started elsewhere", () => {
   const log = pino({ level: "trace" }, { write: (line: string) => lines.push(line) });
 
   async function remote(options: RemoteChromiumOptions = {}): Promise<RemoteChromium> {
-    const one = await startRemoteChromium(options);
-    remotes.push(one);
-    return one;
+    const chromium = await startRemoteChromium(options);
+    remotes.push(chromium);
+    return chromium;
   }
   const named = (name: string, port = 0) => remote({ port, more: [`--user-agent=${name}`] });
 
@@ -102,7 +103,7 @@ describe("browsers that were started elsewhere", () => {
 
   afterEach(async () => {
     await Promise.all(started.splice(0).map((browsers) => browsers.stop()));
-    await Promise.all(remotes.splice(0).map((one) => one.kill()));
+    await Promise.all(remotes.splice(0).map((chromium) => chromium.kill()));
     lines = [];
   });
 
@@ -136,7 +137,7 @@ describe("browsers that were started elsewhere", () => {
       runs.push(startHangingRun(browsers, key, abort.signal));
       await runs.at(-1)!.where;
     }
-    const where = await Promise.all(runs.map((one) => one.where));
+    const where = await Promise.all(runs.map((hanging) => hanging.where));
     expect(where.sort()).to.deep.equal(["one", "one", "two", "two"]);
     abort.abort();
     await Promise.all(runs.map(({ outcome }) => outcome));
@@ -173,14 +174,14 @@ describe("browsers that were started elsewhere", () => {
   });
 
   it("stay alive when the service stops, without any of its contexts", async () => {
-    const one = await remote();
-    const browsers = browsersOf([one.endpoint]);
+    const chromium = await remote();
+    const browsers = browsersOf([chromium.endpoint]);
     await browsers.start();
     await resultOf(browsers, READ_USER_AGENT);
-    expect(await one.contexts()).to.be.greaterThan(0);
+    expect(await chromium.contexts()).to.be.greaterThan(0);
     await browsers.stop();
-    await until(async () => (await one.contexts()) === 0);
-    expect(one.running()).to.equal(true);
+    await until(async () => (await chromium.contexts()) === 0);
+    expect(chromium.running()).to.equal(true);
   });
 
   longTest("need at least one at the start; a missing one is reported and used when it is available", async () => {
@@ -203,8 +204,8 @@ describe("browsers that were started elsewhere", () => {
   longTest(
     "are reported only by host and port, and serve if the browser does not report how it was started",
     async () => {
-      const one = await named("one");
-      const broker = await startBroker(one.socketUrl);
+      const chromium = await named("one");
+      const broker = await startBroker(chromium.socketUrl);
       const browsers = browsersOf([broker.endpoint, `ws://user:${SECRET}@127.0.0.1:9/${SECRET}?a=${SECRET}`]);
       await browsers.start();
       expect(await resultOf(browsers, READ_USER_AGENT)).to.equal("one");
@@ -212,7 +213,7 @@ describe("browsers that were started elsewhere", () => {
       await until(() => !browsers.isReady());
       const refused: string[] = [];
       for (const method of ["Target.setAutoAttach", "Browser.getVersion"]) {
-        const rejecting = await startBroker(one.socketUrl, method);
+        const rejecting = await startBroker(chromium.socketUrl, method);
         const wrong = await startFault([rejecting.endpoint.replace(SECRET, `not${SECRET}`)]);
         expect(wrong).to.include("Unexpected server response: 401");
         refused.push(wrong, await startFault([rejecting.endpoint]));
@@ -258,8 +259,8 @@ describe("browsers that were started elsewhere", () => {
     after(() => server.close());
 
     it("serves the browsers", async () => {
-      const one = await remote({ egressHost: outerAddress });
-      const source = createRemoteSource(one.endpoint, { egressHost: outerAddress });
+      const chromium = await remote({ egressHost: outerAddress });
+      const source = createRemoteSource(chromium.endpoint, { egressHost: outerAddress });
       const peers = new Set<boolean>();
       const serves = (peer: string) => {
         peers.add(source.mayConnectFrom(peer));

@@ -102,7 +102,7 @@ describe("after the requests of a run", () => {
   let url: string;
   let asked: string[] = [];
   let connections = 0;
-  const hasName = (one: string) => one.includes(" as me");
+  const hasName = (request: string) => request.includes(" as me");
 
   before(async () => {
     server = createServer(async (request, response) => {
@@ -166,8 +166,8 @@ describe("after the requests of a run", () => {
       }
 
       const requests = [
-        ...NEVER_SENT_CREDENTIALS.map((one) => [...one, false] as const),
-        ...CREDENTIALS_SENT_ONCE.map((one) => [...one, true] as const),
+        ...NEVER_SENT_CREDENTIALS.map((credential) => [...credential, false] as const),
+        ...CREDENTIALS_SENT_ONCE.map((credential) => [...credential, true] as const),
       ];
       const requestsHere = requests.filter(([, , rooms]) => rooms.includes(mode));
       for (const [title, code, , isReceived] of sampleOf(requestsHere, index, 4)) {
@@ -203,7 +203,7 @@ describe("after the requests of a run", () => {
         const outcome = await page.run(runOf(`const execute = async () => { ${look} }`, { mode }));
         const none = mode === "document" ? 0 : false;
         expect(
-          JSON.parse(String((outcome.ok && outcome.data) || "[]")).map((one: unknown) => one ?? none),
+          JSON.parse(String((outcome.ok && outcome.data) || "[]")).map((count: unknown) => count ?? none),
         ).to.deep.equal(Array(4).fill(none));
       });
 

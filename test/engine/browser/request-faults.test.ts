@@ -61,7 +61,7 @@ for (const [index, mode] of EVALUATION_MODES.filter(modeHasNetwork).entries())
     let closedPort: number;
     let connectTimeoutMs = LONG_CONNECT_TIMEOUT_MS;
 
-    const portOf = (one: { address(): unknown }) => (one.address() as AddressInfo).port;
+    const portOf = (listening: { address(): unknown }) => (listening.address() as AddressInfo).port;
 
     before(async () => {
       server = createServer((_request, response) => response.end("not for everybody"));

@@ -61,8 +61,8 @@ describe("the console of a run's workers", () => {
       console.log("page 2")`);
     const texts = lines.map(({ text }) => text);
     expect(texts[0]).to.equal("page 1");
-    for (const one of ["page", "outer", "inner"]) {
-      expect(texts.filter((text) => text.startsWith(one))).to.deep.equal([`${one} 1`, `${one} 2`]);
+    for (const source of ["page", "outer", "inner"]) {
+      expect(texts.filter((text) => text.startsWith(source))).to.deep.equal([`${source} 1`, `${source} 2`]);
     }
   });
 

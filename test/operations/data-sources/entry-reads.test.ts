@@ -137,14 +137,17 @@ describe("reads of entries", () => {
     };
     const [ann, bob, cid] = answered(await find({ join, limit: 3 })).entries;
     expect(ann.joins).to.deep.include({ Any: true, Number: 2, Sum: 12.5 });
-    expect(ann.joins.All.map((one: { data: unknown }) => one.data)).to.deep.equal([{ Total: 2.5 }, { Total: 10 }]);
+    expect(ann.joins.All.map((joined: { data: unknown }) => joined.data)).to.deep.equal([
+      { Total: 2.5 },
+      { Total: 10 },
+    ]);
     expect(ann.joins.Big[0]).to.deep.include({ dataSourceId: orders.id, data: { Who: "Ann", Total: 10 } });
     expect(bob.joins).to.deep.include({ Any: true, Number: 1, Sum: 0, Big: [] });
     expect(cid.joins).to.deep.equal({ All: [], Big: [], Any: false, Number: 0, Sum: 0 });
     const required = { Age: { dataSourceId: orders.id, on: { Age: "Who" }, required: true, count: true } };
     const found = answered(await find({ join: required, includePagination: true }));
     expect(found.pagination.total).to.equal(1);
-    expect(found.entries.map((one: { data: object; joins: object }) => [one.data, one.joins])).to.deep.equal([
+    expect(found.entries.map((entry: { data: object; joins: object }) => [entry.data, entry.joins])).to.deep.equal([
       [{ Name: "bob", Age: 5, Tags: ["x", "y"], Email: "b@x.org" }, { Age: 1 }],
     ]);
   });
@@ -155,7 +158,7 @@ describe("reads of entries", () => {
     const join = { People: { dataSourceName: "People", on: { "data.To": "id" }, attributes: ["Name"] } };
     const { entries } = answered(await find({ join }, links));
     expect(
-      entries.map((one: { joins: { People: { data: object }[] } }) => one.joins.People.map(({ data }) => data)),
+      entries.map((entry: { joins: { People: { data: object }[] } }) => entry.joins.People.map(({ data }) => data)),
     ).to.deep.equal([[{ Name: "Ann" }], [{ Name: "Ann" }], [], []]);
   });
 

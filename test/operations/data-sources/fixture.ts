@@ -49,7 +49,7 @@ export async function startFixture({ timeoutMs }: { timeoutMs?: number } = {}): 
     await db.query(
       `INSERT INTO data_source_entry (app_id, data_source_id, data)
        SELECT $1, $2, value::json FROM unnest($3::text[]) WITH ORDINALITY AS given (value, place) ORDER BY place`,
-      [appId, source!.id, data.map((one) => (typeof one === "string" ? one : JSON.stringify(one)))],
+      [appId, source!.id, data.map((document) => (typeof document === "string" ? document : JSON.stringify(document)))],
     );
     return source!;
   }

@@ -52,7 +52,7 @@ describe("password hashes", () => {
     const others = await Promise.all([outcome(1, "203.0.113.2"), outcome(2, "203.0.113.1")]);
     expect(others).to.deep.equal(["hashed", "hashed"]);
     const outcomes = await Promise.all(flood);
-    expect(outcomes.filter((one) => one === "OVERLOADED")).to.have.length(16);
+    expect(outcomes.filter((status) => status === "OVERLOADED")).to.have.length(16);
     expect(outcomes.slice(0, 64)).to.deep.equal(Array(64).fill("hashed"));
   });
 

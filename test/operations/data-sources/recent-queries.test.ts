@@ -139,7 +139,7 @@ describe("the index that is shown for a query", () => {
     const keys = parseOrder(order, source);
     const sorted = orderBySql(
       keys,
-      keys.map((one) => sortKeySql(one, source, statement)),
+      keys.map((sortKey) => sortKeySql(sortKey, source, statement)),
     );
     const sql = `EXPLAIN SELECT e.id FROM data_source_entry e WHERE ${condition} ${order ? `ORDER BY ${sorted} LIMIT 10` : ""}`;
     const lines = await fixture.pool.read<Record<string, string>>(1, sql, statement.values);

@@ -38,9 +38,9 @@ describe("a file that arrives faster than its rows are read", () => {
       for (let at = 0; at < 1_000; at += 1) await turn();
       expect(sent).to.be.below(40 * PART_BYTES);
       let count = 1;
-      for await (const one of rows) {
+      for await (const streamed of rows) {
         count += 1;
-        if (count % 5_000 === 0) expect(one).to.deep.equal(ROW);
+        if (count % 5_000 === 0) expect(streamed).to.deep.equal(ROW);
       }
       expect(count).to.equal(rowsInPart * PART_COUNT + (format === "json" ? 1 : 0));
     });

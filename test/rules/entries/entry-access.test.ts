@@ -39,7 +39,7 @@ const tests = fc.dictionary(
       { equals: scalar, notequals: scalar, contains: fc.constantFrom("x", "{{user.Email}}") },
       { requiredKeys: [] },
     )
-    .filter((one) => Object.keys(one).length > 0),
+    .filter((condition) => Object.keys(condition).length > 0),
   { minKeys: 1, maxKeys: 2 },
 );
 const rule = fc.record(
@@ -114,9 +114,9 @@ describe("access rules, generated", () => {
       ),
     })).node;
     fc.assert(
-      fc.property(where, (one) => {
-        const keys = Object.keys(one as object).filter((key) => !key.startsWith("$"));
-        expect(listWhereColumns(one).size).to.be.at.most(keys.length);
+      fc.property(where, (generated) => {
+        const keys = Object.keys(generated as object).filter((key) => !key.startsWith("$"));
+        expect(listWhereColumns(generated).size).to.be.at.most(keys.length);
       }),
       { numRuns: 1_000 },
     );

@@ -48,9 +48,9 @@ function roundNumbers(value: unknown): unknown {
   if (typeof value === "number") return Number(value.toPrecision(12));
   if (Array.isArray(value)) return value.map(roundNumbers);
   if (typeof value !== "object" || value === null) return value ?? null;
-  const members = Object.entries(value).filter(([, one]) => one !== undefined);
+  const members = Object.entries(value).filter(([, member]) => member !== undefined);
   return Object.fromEntries(
-    members.sort(([one], [two]) => (one < two ? -1 : 1)).map(([key, one]) => [key, roundNumbers(one)]),
+    members.sort(([a], [b]) => (a < b ? -1 : 1)).map(([key, member]) => [key, roundNumbers(member)]),
   );
 }
 

@@ -119,10 +119,10 @@ const { where } = fc.letrec<{ where: Query; field: Query }>((tie) => ({
   where: fc.oneof(
     { depthSize: "small", maxDepth: 3, depthIdentifier: "where" },
     fc.tuple(path, tie("field")).map(([name, field]) => ({ [name]: field })),
-    fc.tuple(path, scalar).map(([name, one]) => ({ [name]: one })),
+    fc.tuple(path, scalar).map(([name, operand]) => ({ [name]: operand })),
     fc
       .tuple(path, path, tie("field"), tie("field"))
-      .map(([one, two, first, second]) => ({ [one]: first, [two]: second })),
+      .map(([firstPath, secondPath, first, second]) => ({ [firstPath]: first, [secondPath]: second })),
     fc.record({ $and: fc.array(tie("where"), { minLength: 1, maxLength: 3 }) }),
     fc.record({ $or: fc.array(tie("where"), { minLength: 1, maxLength: 3 }) }),
     fc.record({ $nor: fc.array(tie("where"), { minLength: 1, maxLength: 2 }) }),
@@ -159,7 +159,7 @@ const group = fc
   .map(([_id, x, y]) => ({ $group: { _id, x, y } }));
 const project = fc
   .tuple(column, column, expression)
-  .map(([one, two, made]) => ({ $project: { [one]: 1, [two]: 1, made } }));
+  .map(([firstPath, secondPath, made]) => ({ $project: { [firstPath]: 1, [secondPath]: 1, made } }));
 const sort = fc.tuple(column, fc.constantFrom(1, -1)).map(([name, sign]) => ({ $sort: { [name]: sign } }));
 
 /** Generates documents with only scalars, because MongoDB has special rules for lists in sums and sorts. */

@@ -17,7 +17,7 @@ const plainSift = siftModule as unknown as Sift;
 const $mod = ([by, rest]: [number, number], owner: unknown, options: unknown) =>
   plainSift.createEqualsOperation((value: unknown) => typeof value === "number" && value % by === rest, owner, options);
 /** Compares values deeply. sift's own comparison treats a missing name as null, so {"a": null} finds the object {"c": 1}. */
-const compare = (one: unknown, two: unknown) => (one ?? null) === (two ?? null) || isDeepStrictEqual(one, two);
+const compare = (a: unknown, b: unknown) => (a ?? null) === (b ?? null) || isDeepStrictEqual(a, b);
 const sift = (query: Query) => plainSift(query, { compare, operations: { $mod } });
 const sees = () => true;
 
@@ -27,7 +27,7 @@ export async function foundBySql(
   documents: readonly Json[],
   queries: readonly Query[],
 ): Promise<boolean[][]> {
-  const statement = new SqlStatement(documents.map((one) => JSON.stringify(one)));
+  const statement = new SqlStatement(documents.map((document) => JSON.stringify(document)));
   const source = { documentSql: "e.doc", entryAlias: null, canSeeColumn: sees };
   const conditions = queries.map((query) => compileWhere(query, source, statement));
   const sql = `SELECT ARRAY[${conditions.join(", ")}] AS found FROM unnest($1::jsonb[]) WITH ORDINALITY e(doc, n) ORDER BY n`;
@@ -43,8 +43,8 @@ const PATH_UNLIKE_SIFT = /\.\d/;
 
 export const foundBySift = (documents: readonly Json[], query: Query): boolean[] => documents.map(sift(query));
 export function foundByMingo(documents: readonly Json[], query: Query): boolean[] {
-  const asked = new MingoQuery(query as never);
-  return documents.map((one) => asked.test(one as never));
+  const mingoQuery = new MingoQuery(query as never);
+  return documents.map((document) => mingoQuery.test(document as never));
 }
 
 export interface Disagreement {
@@ -57,7 +57,7 @@ export interface Disagreement {
 function valuesAt(value: Json | undefined, path: readonly string[]): (Json | undefined)[] {
   const [name, ...rest] = path;
   if (name === undefined) return [value];
-  if (Array.isArray(value) && !/^\d$/.test(name)) return value.flatMap((one) => valuesAt(one, path));
+  if (Array.isArray(value) && !/^\d$/.test(name)) return value.flatMap((element) => valuesAt(element, path));
   return typeof value === "object" && value !== null ? valuesAt((value as Record<string, Json>)[name], rest) : [];
 }
 
@@ -69,7 +69,7 @@ function readsLetterInSift(document: Json, query: Query): boolean {
   const paths = [...JSON.stringify(query).matchAll(/"((?:\w+\.)+)\d"/g)].map(([, prefix]) =>
     prefix!.slice(0, -1).split("."),
   );
-  return paths.some((path) => valuesAt(document, path).some((one) => typeof one === "string"));
+  return paths.some((path) => valuesAt(document, path).some((found) => typeof found === "string"));
 }
 
 /**
@@ -88,9 +88,9 @@ export async function findDisagreements(client: Client, documents: readonly Json
     if (differing.length === 0) continue;
     const excused = PATH_UNLIKE_SIFT.test(JSON.stringify(query)) ? foundByMingo(documents, query) : expected;
     for (const n of differing) {
-      const one = { query, document: documents[n]!, ours: ours[at]![n]!, sift: expected[n]! };
-      if (one.ours === excused[n]) likeMingo.push(one);
-      else wrong.push(one);
+      const disagreement = { query, document: documents[n]!, ours: ours[at]![n]!, sift: expected[n]! };
+      if (disagreement.ours === excused[n]) likeMingo.push(disagreement);
+      else wrong.push(disagreement);
     }
   }
   return { wrong, likeMingo };
@@ -101,7 +101,7 @@ export async function aggregatedBySql(
   documents: readonly Json[],
   stages: readonly Query[],
 ): Promise<Json[]> {
-  const statement = new SqlStatement(documents.map((one) => JSON.stringify(one)));
+  const statement = new SqlStatement(documents.map((document) => JSON.stringify(document)));
   const entries =
     "SELECT e.doc AS d, e.n::float8 AS n, 0::bigint AS m FROM unnest($1::jsonb[]) WITH ORDINALITY e(doc, n)";
   const { sql } = compileAggregate(stages, entries, sees, statement);
@@ -114,18 +114,20 @@ function convertToNumber(expression: unknown): unknown {
   if (Array.isArray(expression)) return expression.map(convertToNumber);
   if (typeof expression !== "object" || expression === null) return expression;
   return Object.fromEntries(
-    Object.entries(expression).map(([key, one]) =>
+    Object.entries(expression).map(([key, operand]) =>
       key === "$convertToNumber"
         ? [
             "$convert",
             {
-              input: { $cond: [{ $or: [{ $eq: [{ $type: one }, "bool"] }, { $eq: [one, ""] }] }, null, one] },
+              input: {
+                $cond: [{ $or: [{ $eq: [{ $type: operand }, "bool"] }, { $eq: [operand, ""] }] }, null, operand],
+              },
               to: "double",
               onError: null,
               onNull: null,
             },
           ]
-        : [key, convertToNumber(one)],
+        : [key, convertToNumber(operand)],
     ),
   );
 }

@@ -23,7 +23,7 @@ function outcomes() {
 
   const classOf = (value: Any): string => {
     const prototype = Object.getPrototypeOf(value);
-    const name = CLASSES.find((one) => scope[one].prototype === prototype);
+    const name = CLASSES.find((className) => scope[className].prototype === prototype);
     return name ?? (prototype === null ? "null" : `${Object.prototype.toString.call(value)}`);
   };
 
@@ -59,7 +59,7 @@ function outcomes() {
     if (value instanceof ArrayBuffer) return value.detached ? "detached" : textOf(new Uint8Array(value));
     if (ArrayBuffer.isView(value)) return textOf(new Uint8Array(value.buffer, value.byteOffset, value.byteLength));
     if (depth > 5) return "deep";
-    if (name === "Array") return await Promise.all(Array.from(value, (one) => describe(one, depth + 1)));
+    if (name === "Array") return await Promise.all(Array.from(value, (element) => describe(element, depth + 1)));
     const members: Any[] = [];
     for (const key of Reflect.ownKeys(value)) members.push([String(key), await describe(value[key], depth + 1)]);
     return members;
