@@ -38,8 +38,8 @@ export async function run(rounds: number): Promise<FigureRow[]> {
     await measure();
     const measureBaseline = async () =>
       computeMedian(await timeCalls(REQUESTS_PER_RUN, async () => (await request(host.url)).body.text()));
-    const { own, floor } = await measureAlternating(rounds, { own: measure, floor: measureBaseline });
-    return [{ name: "request(), p50", value: own, unit: "ms", floor: { name: "undici", value: floor } }];
+    const { own: serviceMs, floor } = await measureAlternating(rounds, { own: measure, floor: measureBaseline });
+    return [{ name: "request(), p50", value: serviceMs, unit: "ms", floor: { name: "undici", value: floor } }];
   } finally {
     host.child.kill();
     await service.stop();

@@ -42,11 +42,11 @@ export async function run(rounds: number): Promise<FigureRow[]> {
     measureRequestRate({ url, token: first.tokens.editor, callers: CALLER_COUNT, seconds });
 
   async function compareRates(name: string): Promise<FigureRow> {
-    const { own, floor } = await measureAlternating(rounds, {
+    const { own: serviceRate, floor } = await measureAlternating(rounds, {
       floor: () => rate(baseline.url),
       own: () => rate(service.url + path),
     });
-    return { name, value: own, unit: "/s", floor: { name: BASELINE_NAME, value: floor } };
+    return { name, value: serviceRate, unit: "/s", floor: { name: BASELINE_NAME, value: floor } };
   }
 
   try {

@@ -28,8 +28,8 @@ describe("The address of an asset", () => {
     const body = { name: "a", code, environment: "client", active: true, triggers, dependencies: ["svc-csv"] };
     master = (await service.rest("POST", actions, { body })).body.action.id;
     production = (await service.rest("POST", `${actions}/${master}/publish`)).body.action.id;
-    const own = { DATABASE_URL: service.databaseUrl, DATA_DIR: service.dataDir };
-    const environment = { PORT: "0", ROLES: "api", LOG_LEVEL: "silent", ...own };
+    const sharedVariables = { DATABASE_URL: service.databaseUrl, DATA_DIR: service.dataDir };
+    const environment = { PORT: "0", ROLES: "api", LOG_LEVEL: "silent", ...sharedVariables };
     moved = await startService(readConfig({ ...environment, SETTINGS_KEY, PUBLIC_URL: `${MOVED_PUBLIC_URL}/` }));
   });
   after(async () => {

@@ -16,7 +16,7 @@ describe("invalid and unusual bodies for create and update", () => {
     await expectNoServerErrors(service, 50);
   });
 
-  for (const [said, text] of [
+  for (const [title, text] of [
     ["no JSON", "{"],
     ["nested deeper than a stack", "[".repeat(100_000) + "]".repeat(100_000)],
     ["a field nested deeper than a stack", `{"name":"x","code":${"[".repeat(100_000)}${"]".repeat(100_000)}}`],
@@ -27,7 +27,7 @@ describe("invalid and unusual bodies for create and update", () => {
     ],
     ["nothing", ""],
   ] as const) {
-    it(`are rejected as an error of the request: ${said}`, async () => {
+    it(`are rejected as an error of the request: ${title}`, async () => {
       const { http, body } = await service.rest("POST", `/v3/apps/${service.appId}/actions`, {
         headers: { "content-type": "application/json" },
         body: text,

@@ -67,11 +67,11 @@ describe("the table of states", () => {
         expect(await auditOccasions(made.id)).to.deep.equal(["update", "create"]);
       });
 
-      for (const [said, description] of [
+      for (const [title, description] of [
         ["null", null],
         ["the empty string", ""],
       ] as const) {
-        it(`update: ${said} clears the description`, async () => {
+        it(`update: ${title} clears the description`, async () => {
           const { id } = await make(apiClient, { description: "one" });
           expect((await apiClient.update(id, { description })).value.description).to.equal(null);
         });

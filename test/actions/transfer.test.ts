@@ -153,7 +153,7 @@ describe("export and import of an app", () => {
         expect((await apiClient.export()).value.actions).to.deep.equal([plain]);
       });
 
-      for (const [said, document] of [
+      for (const [title, document] of [
         ["nothing", undefined],
         ["null", null],
         ["an array", []],
@@ -162,7 +162,7 @@ describe("export and import of an app", () => {
         ["no actions", { format: FORMAT }],
         ["actions that are no array", { format: FORMAT, actions: {} }],
       ] as const) {
-        it(`rejects ${said} as a document`, async () => {
+        it(`rejects ${title} as a document`, async () => {
           expect((await apiClient.import(document)).status).to.equal("REQUEST_INVALID");
         });
       }

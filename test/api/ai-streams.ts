@@ -129,7 +129,7 @@ export function testAiStreams(provider: TestProvider): void {
    * `leave` stops reading the stream early. The run then requests an embedding. The provider responds only when the request of the stream
    * has ended. If that request never ends, the run times out.
    */
-  for (const [what, leave] of [
+  for (const [title, leave] of [
     ["breaks out of the loop", `for await (const part of ${ask({ ...HELLO, stream: true })}) break;`],
     [
       "throws in the loop",
@@ -140,7 +140,7 @@ export function testAiStreams(provider: TestProvider): void {
       `const parts = ${ask({ ...HELLO, stream: true })}; await parts.next(); await parts.return();`,
     ],
   ] as const) {
-    it(`ends the request to the model when the action ${what}, while the run goes on`, async () => {
+    it(`ends the request to the model when the action ${title}, while the run goes on`, async () => {
       const ended = Promise.withResolvers<void>();
       provider.answer = {
         text: "",

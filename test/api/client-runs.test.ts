@@ -162,14 +162,14 @@ describe("client actions that ran in a browser", () => {
       expect([completed.data.result.data.length, completed.data.payload]).to.deep.equal([400_000, { a: 1 }]);
     });
 
-    for (const [what, body, status] of [
+    for (const [title, body, status] of [
       ["no JSON", `{"result": [${many}}`, "REQUEST_INVALID"],
       ["too deep", `{"result": ${"[".repeat(600)}${"]".repeat(600)}, "x": [${many}]}`, "PAYLOAD_INVALID"],
       ["a number beyond a double", `{"result": [1e400, ${many}], "duration": 1}`, "REQUEST_INVALID"],
       ["a payload that is no object", `{"payload": [${many}], "duration": 1}`, "PAYLOAD_INVALID"],
       ["an unknown field", `{"resul": 1, "result": [${many}], "duration": 1}`, "REQUEST_INVALID"],
     ] as const) {
-      it(`are rejected for ${what}: ${status}`, async () => {
+      it(`are rejected for ${title}: ${status}`, async () => {
         const answer = await post(await create(), body);
         expect([answer.http, answer.body.status]).to.deep.equal([400, status]);
       });

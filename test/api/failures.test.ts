@@ -181,13 +181,13 @@ describe("errors that callers get", () => {
   it("503: a request whose transaction PostgreSQL ended because of a deadlock; the caller can repeat it", async () => {
     const lock = "SELECT pg_advisory_xact_lock($1)";
     const firstLocks = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
-    const lockBoth = (own: number, other: number) =>
+    const lockBoth = (first: number, second: number) =>
       service.db.transaction(async (manager) => {
         await manager.query("SET LOCAL deadlock_timeout = '10ms'");
-        await manager.query(lock, [own]);
-        firstLocks[own]!.resolve();
-        await firstLocks[other]!.promise;
-        await manager.query(lock, [other]);
+        await manager.query(lock, [first]);
+        firstLocks[first]!.resolve();
+        await firstLocks[second]!.promise;
+        await manager.query(lock, [second]);
       });
     const results = await Promise.allSettled([lockBoth(0, 1), lockBoth(1, 0)]);
     const errors = results.flatMap((result) => (result.status === "rejected" ? [result.reason] : []));
@@ -274,8 +274,8 @@ describe("errors that callers get", () => {
       "GET /graphql HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n\r\n",
     ],
   ];
-  for (const [what, text] of unreadable) {
-    it(`400: ${what}, with the same form of body as any other error`, async () => {
+  for (const [title, text] of unreadable) {
+    it(`400: ${title}, with the same form of body as any other error`, async () => {
       const [head = "", body = ""] = (await sendRawText(text)).split("\r\n\r\n");
       expect(head).to.match(/^HTTP\/1\.1 400 /);
       expectFailure({ http: 400, headers: new Headers(), body: JSON.parse(body) }, "REQUEST_INVALID");
@@ -296,14 +296,14 @@ describe("errors that callers get", () => {
     ["an upgrade to HTTP/2, as Java's HttpClient does", { Connection: "Upgrade, HTTP2-Settings", Upgrade: "h2c" }],
     ["an unknown expectation", { Expect: "other" }],
   ];
-  for (const [what, asked] of ignored) {
-    it(`none if the client asks for ${what}: the service ignores it`, async () => {
+  for (const [title, asked] of ignored) {
+    it(`none if the client asks for ${title}: the service ignores it`, async () => {
       const headers = { "Auth-token": service.tokens.editor, "Content-Type": "application/json", ...asked };
       const outgoing = request(`${service.url}/v1/apps/1/settings`, { method: "POST", headers });
-      const [answer] = await once(outgoing.end(JSON.stringify({ [what]: 1 })), "response");
+      const [answer] = await once(outgoing.end(JSON.stringify({ [title]: 1 })), "response");
       const body = await text(answer);
       expect(answer.statusCode, body).to.equal(200);
-      expect(JSON.parse(body)).to.include({ [what]: 1 });
+      expect(JSON.parse(body)).to.include({ [title]: 1 });
     });
   }
 
@@ -327,8 +327,8 @@ describe("errors that callers get", () => {
     ["with a string where a name must be", `{ action("${SECRET}": 1) { id } }`, {}],
     ["of too many tokens", `{ ${"a ".repeat(6_000)} }`, {}],
   ];
-  for (const [what, query, variables] of documents) {
-    it(`GraphQL: a document ${what} is REQUEST_INVALID; its values are not repeated`, async () => {
+  for (const [title, query, variables] of documents) {
+    it(`GraphQL: a document ${title} is REQUEST_INVALID; its values are not repeated`, async () => {
       const { errors } = await service.graphql(query, variables);
       expect(errors).to.not.equal(undefined);
       for (const { message, extensions } of errors!) {

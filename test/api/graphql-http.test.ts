@@ -71,8 +71,8 @@ describe("GraphQL over HTTP", () => {
     ["a malformed Idempotency-Key", 400, "REQUEST_INVALID", { body: {}, headers: { "idempotency-key": "a b" } }],
   ];
   for (const accept of MEDIA_TYPES) {
-    for (const [what, code, status, call] of unreadable) {
-      it(`answers ${what} with ${code} and GraphQL's errors as ${accept}`, async () => {
+    for (const [title, code, status, call] of unreadable) {
+      it(`answers ${title} with ${code} and GraphQL's errors as ${accept}`, async () => {
         const { headers, ...rest } = call as { headers?: object };
         const answer = await service.rest("POST", "/graphql", { ...rest, headers: { ...headers, accept } });
         expectError(answer, code, status, accept);
@@ -167,10 +167,10 @@ describe("GraphQL over HTTP", () => {
         `mutation { ${RUN("a", "{}")} sendSms(appId: 1, message: {to: "+41790000000", body: "a"}) { id } }`,
       ],
     ];
-    for (const [what, query] of two) {
-      it(`is rejected as a header for ${what}, before anything runs`, async () => {
+    for (const [title, query] of two) {
+      it(`is rejected as a header for ${title}, before anything runs`, async () => {
         const before = await runs();
-        const { data, errors } = await ask(query, { "idempotency-key": `key-${what.length}` });
+        const { data, errors } = await ask(query, { "idempotency-key": `key-${title.length}` });
         expect(data).to.equal(undefined);
         expect(errors![0].extensions.status).to.equal("REQUEST_INVALID");
         expect(errors![0].message).to.contain("idempotencyKey");

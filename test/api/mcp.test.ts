@@ -356,8 +356,8 @@ describe("agents", () => {
     it("are rejected with a cookie, because any page could make a browser send it", async () => {
       const { http, body } = await post({ cookie: `auth_token=${service.tokens.editor}` });
       expect([http, body.status]).to.deep.equal([403, "CROSS_SITE_REQUEST"]);
-      const own = await post({ cookie: `auth_token=${service.tokens.editor}`, origin: service.url });
-      expect(own.http).to.equal(401);
+      const sameOrigin = await post({ cookie: `auth_token=${service.tokens.editor}`, origin: service.url });
+      expect(sameOrigin.http).to.equal(401);
     });
 
     it("are rejected with the tokens of people, pages and runs", async () => {

@@ -47,8 +47,8 @@ describe("the rate limits", () => {
     ["run, runWithResult", 30, "POST", (path) => `${path}/nobody/run`, 404],
     ["publish, unpublish, restore", 10, "POST", (path) => `${path}/${UNKNOWN_ID}/publish`, 404],
   ];
-  for (const [said, limit, method, pathOf, otherwise] of CLASSES) {
-    it(`${said}: ${limit} in 60 s for an app, over every API`, async () => {
+  for (const [operations, limit, method, pathOf, otherwise] of CLASSES) {
+    it(`${operations}: ${limit} in 60 s for an app, over every API`, async () => {
       const path = pathOf(actions());
       const codes = await Promise.all(
         Array.from({ length: limit + 10 }, async (_, index) =>

@@ -52,7 +52,7 @@ describe("the service, for runs with settings,", () => {
     expect(body.result).to.deep.equal({});
   });
 
-  for (const [what, code, key] of [
+  for (const [title, code, key] of [
     ["a result", "return { found: context.settings._secret }", "_secret"],
     ["a protected value deep in a result", "return [[context.settings.__deep]]", "__deep"],
     ["a result in base64", "return btoa('x' + context.settings._secret)", "_secret"],
@@ -60,7 +60,7 @@ describe("the service, for runs with settings,", () => {
     ["an error's message", "throw new Error('no ' + context.settings._secret)", "_secret"],
     ["an error's name", "throw Object.assign(new Error(''), { name: context.settings.__deep.key })", "__deep"],
   ] as const) {
-    it(`fails a run with ${what} that contains a secret, naming the key and never the value`, async () => {
+    it(`fails a run with ${title} that contains a secret, naming the key and never the value`, async () => {
       const { http, body } = await run(code);
       expect(http).to.equal(500);
       expect(body.status).to.equal("EXECUTION_FAILED");

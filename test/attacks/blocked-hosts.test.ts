@@ -10,14 +10,14 @@ const HOST = "abcdefghijklmnopqrs0123.invalid";
 
 describe("a request that was blocked for a secret in its host", () => {
   const session = new EventEmitter();
-  const said: string[] = [];
+  const consoleTexts: string[] = [];
   const send = async () => {};
   const fakeSession = Object.assign(session, { send }) as unknown as CDPSession;
   const network = new PageNetwork({ session: fakeSession, origin: ORIGIN, proxyPort: null, waitForSentEvents: send });
   void network.watch(fakeSession);
   beforeEach(() => {
-    said.length = 0;
-    return network.startRun(runOf("", { onConsole: ({ text }) => said.push(text) }));
+    consoleTexts.length = 0;
+    return network.startRun(runOf("", { onConsole: ({ text }) => consoleTexts.push(text) }));
   });
 
   const fail = (url: string, more: object) => {
@@ -32,13 +32,13 @@ describe("a request that was blocked for a secret in its host", () => {
   it("is reported without the host, in the console and in the error", () => {
     fail(`https://${HOST}/`, { blockedReason: "inspector" });
     network.requests.recordFailure(new URL(`http://${HOST}:4000/x`), BLOCKED_REQUEST_TEXT);
-    expect(said).to.deep.equal([`A request failed: an address: ${BLOCKED_REQUEST_TEXT}`]);
+    expect(consoleTexts).to.deep.equal([`A request failed: an address: ${BLOCKED_REQUEST_TEXT}`]);
     expect(explained()).to.include(BLOCKED_REQUEST_TEXT).and.not.include(HOST);
   });
 
   it("differs from a failed request, whose host is reported", () => {
     fail(`https://${HOST}/`, {});
-    expect(said).to.deep.equal([`A request failed: https://${HOST}: net::ERR_FAILED`]);
+    expect(consoleTexts).to.deep.equal([`A request failed: https://${HOST}: net::ERR_FAILED`]);
     expect(explained()).to.include(HOST);
   });
 });

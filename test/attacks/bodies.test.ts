@@ -136,13 +136,13 @@ describe("uploads that stall", () => {
   ): { socket: Socket; answer: Promise<string> } {
     const socket = connect(port, "127.0.0.1");
     sockets.push(socket);
-    let said = "";
-    socket.on("data", (data) => (said += data)).on("error", () => undefined);
+    let received = "";
+    socket.on("data", (data) => (received += data)).on("error", () => undefined);
     socket.write(
       `POST ${path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Type: ${type}\r\nContent-Length: ${bytes}\r\n\r\n`,
     );
     socket.write(sent);
-    return { socket, answer: once(socket, "close").then(() => said) };
+    return { socket, answer: once(socket, "close").then(() => received) };
   }
 
   it("use only the share of one address; further ones are rejected, and small bodies are served", async () => {

@@ -84,8 +84,8 @@ describe("after the end of a run", () => {
   /** Sends a request and waits for the response, so that all earlier ones have arrived. Returns the earlier requests and connections. */
   async function listReceivedRequests(): Promise<string[]> {
     const { port } = server.address() as AddressInfo;
-    const own = request({ port, path: "/own", agent: false }).end();
-    const [answer] = (await once(own, "response")) as [IncomingMessage];
+    const lastRequest = request({ port, path: "/own", agent: false }).end();
+    const [answer] = (await once(lastRequest, "response")) as [IncomingMessage];
     await once(answer.resume(), "end");
     const received = seen.filter((path) => path !== "/own");
     received.splice(received.lastIndexOf("a connection"), 1);
@@ -119,11 +119,11 @@ describe("after the end of a run", () => {
 
   for (const [index, [when, at]] of Object.entries(MOMENTS_AFTER_END).entries()) {
     it(`nothing is sent ${when}`, async () => {
-      for (const [what, send] of sampleOf(Object.entries(REQUEST_APIS), index, 12)) {
+      for (const [title, send] of sampleOf(Object.entries(REQUEST_APIS), index, 12)) {
         const { after, before, hadHost } = await splitRequestsAtEnd(at(send(`${url}/late`)));
-        expect(after, what).to.deep.equal([]);
+        expect(after, title).to.deep.equal([]);
         // If a request arrives before the end of the run, the run must have reported the host.
-        if (before.length > 0) expect(hadHost, what).to.equal(true);
+        if (before.length > 0) expect(hadHost, title).to.equal(true);
       }
     });
   }
@@ -131,13 +131,13 @@ describe("after the end of a run", () => {
   const tasks = ["in a task that follows", "in a microtask that follows", "again and again"];
   for (const when of tasks) {
     it(`nothing is sent ${when} from a network isolate`, async () => {
-      for (const [what, send] of Object.entries(REQUEST_APIS).filter(([, way]) => /^fetch/.test(way("")))) {
+      for (const [title, send] of Object.entries(REQUEST_APIS).filter(([, way]) => /^fetch/.test(way("")))) {
         const { after, before, hadHost } = await splitRequestsAtEnd(
           MOMENTS_AFTER_END[when]!(send(`${url}/late`)),
           "network-isolate",
         );
-        expect(after, what).to.deep.equal([]);
-        if (before.length > 0) expect(hadHost, what).to.equal(true);
+        expect(after, title).to.deep.equal([]);
+        if (before.length > 0) expect(hadHost, title).to.equal(true);
       }
     });
   }
@@ -145,8 +145,8 @@ describe("after the end of a run", () => {
   // Two APIs send nothing during the run: a form would leave the page, and this build of Chromium opens no speculative connections.
   const unseen = ["a form", "a speculative connection"];
   const seenApis = Object.entries(REQUEST_APIS).filter(([way]) => !unseen.includes(way));
-  for (const [what, send] of seenApis) {
-    it(`${what} does reach a host while the run lasts, which proves the test`, async () => {
+  for (const [title, send] of seenApis) {
+    it(`${title} does reach a host while the run lasts, which proves the test`, async () => {
       const arrived = new Promise<void>((resolve) => {
         server.once("connection", () => resolve());
       });

@@ -77,8 +77,8 @@ describe("the processes of a browser", () => {
     expect(await resultOf(browsers, code)).to.deep.equal([16, 32, 48, 255]);
   });
 
-  for (const [what, code] of sampleOf(Object.entries(PROCESS_STARTERS), 0, 3)) {
-    it(`are sandboxed, or run no author's code, after a run has requested ${what}`, async () => {
+  for (const [title, code] of sampleOf(Object.entries(PROCESS_STARTERS), 0, 3)) {
+    it(`are sandboxed, or run no author's code, after a run has requested ${title}`, async () => {
       const source = `const execute = () => Promise.race([
         (async () => { try { ${code} } catch {} })(), new Promise((resolve) => setTimeout(resolve, 500))])`;
       await resultOf(browsers, source);

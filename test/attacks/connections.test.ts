@@ -49,12 +49,12 @@ describe("connections that waste the port", () => {
     return { socket, ended };
   }
 
-  for (const [what, text] of [
+  for (const [title, text] of [
     ["sends nothing", ""],
     ["stops within its headers", "POST / HTTP/1.1\r\nHost: x\r\nX-Slow: "],
     ["stops within its body", "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\n{"],
   ] as const) {
-    it(`are closed if one ${what}`, async () => {
+    it(`are closed if one ${title}`, async () => {
       const { ended } = await open(await listen(), text);
       expect(await ended).to.match(
         /^HTTP\/1\.1 408 [\s\S]*"error":"the service did not receive the whole request in time"}$/,

@@ -80,8 +80,11 @@ describe("events and the disk", () => {
         new Date(refused[0]!.body.nextValidRequestDate).toISOString(),
       );
       expect((await stored()) - before).to.be.below(2 * MB);
-      const own = await service.rest("POST", logs, { as: "api", body: { type: "x", data: { text: noise(30_000) } } });
-      expect(own.http).to.equal(201);
+      const answer = await service.rest("POST", logs, {
+        as: "api",
+        body: { type: "x", data: { text: noise(30_000) } },
+      });
+      expect(answer.http).to.equal(201);
     },
   );
 

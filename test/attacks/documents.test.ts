@@ -70,8 +70,8 @@ describe("a service that gets GraphQL documents", () => {
   after(() => service.stop());
 
   describe("GraphQL documents that request too much", () => {
-    for (const [what, query, variables = {}] of HOSTILE_DOCUMENTS) {
-      it(`are rejected in the same way over HTTP and the websocket, in a short message: ${what}`, async () => {
+    for (const [title, query, variables = {}] of HOSTILE_DOCUMENTS) {
+      it(`are rejected in the same way over HTTP and the websocket, in a short message: ${title}`, async () => {
         const { http, body } = await service.rest("POST", "/graphql", { body: { query, variables } });
         expect(http).to.equal(200);
         expect(body.data).to.equal(undefined);

@@ -30,7 +30,7 @@ describe("consecutive runs on a thread with fetch", () => {
     expect(lost).to.deep.equal([]);
   });
 
-  for (const [what, going] of [
+  for (const [title, going] of [
     ["a request", "fetch(url + '/late').then(() => fetch(url + '/left'), () => fetch(url + '/left'))"],
     ["one that goes on when the page has gone", "fetch(url + '/late', { keepalive: true, method: 'POST', body: 'x' })"],
     ["one that is sent elsewhere", "fetch(url + '/moved', { keepalive: true })"],
@@ -41,8 +41,8 @@ describe("consecutive runs on a thread with fetch", () => {
         ["what WebCrypto works on, again and again", 1e3],
         ["what WebCrypto works on for long", 4e5],
       ] as const
-    ).map(([what, iterations]) => [
-      what,
+    ).map(([title, iterations]) => [
+      title,
       `const keyed = crypto.subtle.importKey('raw', new Uint8Array(8), 'PBKDF2', false, ['deriveBits']);
        const algorithm = { name: 'PBKDF2', hash: 'SHA-256', salt: new Uint8Array(16), iterations: ${iterations} };
        (function again() { keyed.then((key) => crypto.subtle.deriveBits(algorithm, key, 256)).then(() => { fetch(url + (over ? '/left' : '/meanwhile')); again() }) })()`,
@@ -52,7 +52,7 @@ describe("consecutive runs on a thread with fetch", () => {
       "for (let at = 0; at < 100; at += 1) fetch(url + '/late').catch(() => fetch(url + '/left'))",
     ],
   ] as const) {
-    it(`are not affected by unfinished work of the previous run: ${what}`, async () => {
+    it(`are not affected by unfinished work of the previous run: ${title}`, async () => {
       const body = `${going}; await new Promise((resolve) => { setTimeout(resolve, 10) }); over = true`;
       await resultOf(browsers(), execute(body, "let over = false"), here);
       const wait =
@@ -67,8 +67,8 @@ describe("consecutive runs on a thread with fetch", () => {
     ["objects", "new Array(131_072).fill(kept.length + 0.5)"],
     ["texts", "JSON.stringify(new Array(2e5).fill(kept.length))"],
   ] as const;
-  for (const [what, made] of sampleOf(garbage, 1, 3)) {
-    it(`continue if V8 collects all garbage of their thread: ${what}`, async () => {
+  for (const [title, made] of sampleOf(garbage, 1, 3)) {
+    it(`continue if V8 collects all garbage of their thread: ${title}`, async () => {
       const code = `const kept = []; while (kept.length < 200) kept.push(${made}); return kept.length`;
       const seen: EvaluationMode[] = [];
       expect(await resultOf(browsers(), execute(code), { ...here, onMode: (kind) => void seen.push(kind) })).to.equal(

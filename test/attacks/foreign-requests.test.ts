@@ -154,14 +154,14 @@ describe("a request of another site (CROSS_SITE_REQUEST)", () => {
 
   for (const [method, path, isSignIn] of CHANGES) {
     it(`${method} ${path} is rejected or reaches the operation, by its source and credential`, async () => {
-      for (const [credential, own] of Object.entries(credentials())) {
+      for (const [credential, credentialHeaders] of Object.entries(credentials())) {
         for (const [name, headers, source] of SOURCES) {
           const isChecked = isSignIn || credential === "cookie";
           const isRefused = isChecked && (source === "foreign" || (source === "unknown" && credential === "cookie"));
-          const { http, status } = await send(method, path, { ...headers, ...own });
-          const what = `${credential} from ${name}: ${http} ${status}`;
-          if (isRefused) expect([http, status], what).to.deep.equal([403, "CROSS_SITE_REQUEST"]);
-          else expect(status, what).to.not.equal("CROSS_SITE_REQUEST");
+          const { http, status } = await send(method, path, { ...headers, ...credentialHeaders });
+          const message = `${credential} from ${name}: ${http} ${status}`;
+          if (isRefused) expect([http, status], message).to.deep.equal([403, "CROSS_SITE_REQUEST"]);
+          else expect(status, message).to.not.equal("CROSS_SITE_REQUEST");
         }
       }
     });
@@ -185,9 +185,9 @@ describe("a request of another site (CROSS_SITE_REQUEST)", () => {
     ];
     // Pages of these origins may also open a websocket with a token. Sandboxed pages of apps send the origin `null`.
     const open = ["null", LISTED_ORIGIN, "https://app-1.actions.internal"];
-    for (const [credential, own] of Object.entries(credentials())) {
+    for (const [credential, credentialHeaders] of Object.entries(credentials())) {
       for (const [name, headers, source] of [...SOURCES, ...others]) {
-        const { http, status } = await send("GET", "/graphql", { ...upgrade, ...headers, ...own });
+        const { http, status } = await send("GET", "/graphql", { ...upgrade, ...headers, ...credentialHeaders });
         const isOpen = source !== "foreign" || open.includes(headers["origin"] ?? "");
         const isRefused = !isOpen || (credential === "cookie" && source !== "own");
         const expected = isRefused ? [403, "CROSS_SITE_REQUEST"] : [101, ""];

@@ -27,8 +27,8 @@ describe("GraphQL variables with many faults", () => {
   });
   after(() => service.stop());
 
-  for (const [said, data] of ATTEMPTS) {
-    it(`are rejected with one short error, over HTTP: ${said}`, async () => {
+  for (const [title, data] of ATTEMPTS) {
+    it(`are rejected with one short error, over HTTP: ${title}`, async () => {
       const { http, body } = await service.rest("POST", "/graphql", { body: { query: QUERY, variables: { data } } });
       expect(http).to.equal(200);
       expect(body.errors).to.have.length(1);
@@ -37,8 +37,8 @@ describe("GraphQL variables with many faults", () => {
     });
   }
 
-  for (const [said, data] of sampleOf(ATTEMPTS, 0, 3)) {
-    it(`are rejected with one short error, over a socket: ${said}`, async () => {
+  for (const [title, data] of sampleOf(ATTEMPTS, 0, 3)) {
+    it(`are rejected with one short error, over a socket: ${title}`, async () => {
       const client = service.socket();
       const refusal = await client
         .iterate({ query: QUERY, variables: { data } })

@@ -48,16 +48,16 @@ describe("a proxy port that another user of the machine has found", () => {
 
   for (const host of ["127.0.0.1", "::1"]) {
     it(`serves only the intended users, on ${host}`, async () => {
-      const own = process.getuid!();
-      let served = own;
-      proxy = createEgressProxy({ allowPrivateNetwork: true, host, acceptsUid: (uid) => uid === served });
+      const ownUid = process.getuid!();
+      let servedUid = ownUid;
+      proxy = createEgressProxy({ allowPrivateNetwork: true, host, acceptsUid: (uid) => uid === servedUid });
       const proxyPort = await proxy.openProxyPort();
       proxyPort.startRun({ onHost: () => undefined });
-      expect(await ask(proxyPort.proxyServer, own)).to.equal("200");
+      expect(await ask(proxyPort.proxyServer, ownUid)).to.equal("200");
       expect([arrived, proxyPort.wasUsed()]).to.deep.equal([1, true]);
       proxyPort.startRun({ onHost: () => undefined });
-      served = own + 1;
-      expect(await ask(proxyPort.proxyServer, own)).to.equal("403");
+      servedUid = ownUid + 1;
+      expect(await ask(proxyPort.proxyServer, ownUid)).to.equal("403");
       expect([arrived, proxyPort.wasUsed()]).to.deep.equal([1, false]);
     });
   }

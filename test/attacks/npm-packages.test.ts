@@ -61,9 +61,9 @@ describe("the archive of a package", () => {
     ["no package.json", /contains no package\.json/, () => createArchive([INDEX])],
   ];
   const LARGE_ARCHIVES = ["more than 20,000 files", "200 MB of zeros"];
-  for (const [what, words, archive] of HOSTILE_ARCHIVES) {
-    const test = LARGE_ARCHIVES.includes(what) ? longTest : it;
-    test(`with ${what} is rejected as a whole`, () => {
+  for (const [title, words, archive] of HOSTILE_ARCHIVES) {
+    const test = LARGE_ARCHIVES.includes(title) ? longTest : it;
+    test(`with ${title} is rejected as a whole`, () => {
       expect(() => unpackPackageFiles(archive())).to.throw(words);
     });
   }
@@ -133,8 +133,8 @@ describe("a malicious package", () => {
       () => ({ ...plain({ main: "../../../../../../etc/hostname" }), files: {} }),
     ],
   ];
-  for (const [what, words, published] of [...REFUSED.slice(0, 3), ...sampleOf(REFUSED.slice(3), 0, 4)]) {
-    it(`${what} is rejected, and nothing is written`, async () => {
+  for (const [title, words, published] of [...REFUSED.slice(0, 3), ...sampleOf(REFUSED.slice(3), 0, 4)]) {
+    it(`${title} is rejected, and nothing is written`, async () => {
       registry.publish(published());
       await saves.expectRefusal(words);
     });
@@ -233,8 +233,8 @@ describe("a malicious package", () => {
     ["a version without an archive", '{"versions": {"1.0.0": {"version": "1.0.0"}}, "dist-tags": {"latest": "1.0.0"}}'],
     ["depths", `{"versions": ${"[".repeat(100_000)}${"]".repeat(100_000)}}`],
   ];
-  for (const [what, body] of INVALID_BODIES) {
-    it(`of a registry that answers ${what} is rejected`, async () => {
+  for (const [title, body] of INVALID_BODIES) {
+    it(`of a registry that answers ${title} is rejected`, async () => {
       registry.replacementHandler = (_request, response) => void response.end(body);
       await saves.expectRefusal(/not JSON|no version|an invalid version number|no archive|does not use https/);
     });

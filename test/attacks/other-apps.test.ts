@@ -114,11 +114,11 @@ describe("resources of another app, requested by their IDs", () => {
         follow(`${name} of ${number}`, document(OWN_ID, Array<number>(numbers).fill(number)));
       }
     }
-    const own = "all of its own";
-    follow(own, `subscription { actionLogAdded(appId: ${OWN_ID}) { id } }`);
+    const controlName = "all of its own";
+    follow(controlName, `subscription { actionLogAdded(appId: ${OWN_ID}) { id } }`);
     await until(async () => {
       for (const app of [FOREIGN_ID, OWN_ID]) await addLogEntry(db, app, { mark: MARK }, app);
-      return received.get(own)!.length > 0;
+      return received.get(controlName)!.length > 0;
     });
     // Each call has two subscriptions, for FOREIGN_ID and for UNUSED_ID. The test waits until both have the same number of messages.
     const count = (name: string, id: number) => received.get(`${name} of ${id}`)!.length;
@@ -130,7 +130,7 @@ describe("resources of another app, requested by their IDs", () => {
     for (const { name } of callsOf("subscription")) {
       expect(received.get(`${name} of ${FOREIGN_ID}`), name).to.deep.equal(received.get(`${name} of ${UNUSED_ID}`));
     }
-    expect(received.get(own)).to.have.nested.property("0.data.actionLogAdded.id");
+    expect(received.get(controlName)).to.have.nested.property("0.data.actionLogAdded.id");
   });
 
   it("are not changed by any mutation", async () => {

@@ -13,8 +13,8 @@ describe("the queue", () => {
         const queued = new Map<number, number>();
         let all = 0;
         for (const app of order) {
-          for (let own = queued.get(app) ?? 0; own < computeAppQueueLimit(all, BOUNDS); own += 1) {
-            queued.set(app, own + 1);
+          for (let count = queued.get(app) ?? 0; count < computeAppQueueLimit(all, BOUNDS); count += 1) {
+            queued.set(app, count + 1);
             all += 1;
           }
         }

@@ -59,7 +59,7 @@ export async function tryNatives(url: string, from: number | null, count: number
     };
     for (const name of ownKeys(scope) as string[]) {
       const globalClass = scope[name];
-      if (LANGUAGE.test(name) || typeof globalClass !== "function" || !constructor.prototype) continue;
+      if (LANGUAGE.test(name) || typeof globalClass !== "function" || !globalClass.prototype) continue;
       for (const values of [[], ["a"], ["http://a.b/"], ["gzip"], [["a"], "b"]])
         addObject(() => construct(globalClass, values));
     }

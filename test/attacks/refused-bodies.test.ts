@@ -60,7 +60,7 @@ describe("a request that is rejected before its body has arrived", () => {
   after(() => service.stop());
 
   const JSON_TYPE = "Content-Type: application/json";
-  for (const [what, path, status, headers] of [
+  for (const [title, path, status, headers] of [
     ["one over 1 MB", () => "/v3/apps/1/actions", "413", JSON_TYPE],
     ["one without a credential", () => "/v3/apps/1/actions", "401", JSON_TYPE],
     ["one to no route", () => "/nowhere", "413", JSON_TYPE],
@@ -76,7 +76,7 @@ describe("a request that is rejected before its body has arrived", () => {
     ["an invalid form", () => "/v1/apps/1/media/files", "413", JSON_TYPE],
   ] as const) {
     for (const sending of ["with its length", "in chunks"]) {
-      it(`gets ${status} and leaves the connection to the next request: ${what}, ${sending}`, async () => {
+      it(`gets ${status} and leaves the connection to the next request: ${title}, ${sending}`, async () => {
         const size = status === "400" && path() === "/v3/apps/1/actions" ? MB - 10 : 3 * MB;
         const body = Buffer.from(`a,b\n1,2,3\n${"x".repeat(size)}`);
         const token = status === "401" ? "" : `\r\nAuth-Token: ${service.tokens.editor}`;
@@ -97,11 +97,11 @@ describe("a request that is rejected before its body has arrived, on a connectio
   });
   after(() => service.stop());
 
-  for (const [what, ending] of [
+  for (const [title, ending] of [
     ["that the client closes", "HTTP/1.1\r\nConnection: close"],
     ["of HTTP/1.0", "HTTP/1.0"],
   ]) {
-    it(`gets the response after the whole body, and then the end of the connection: one ${what}`, async () => {
+    it(`gets the response after the whole body, and then the end of the connection: one ${title}`, async () => {
       const body = Buffer.alloc(16 * MB, "x");
       const head = `POST /v3/apps/1/actions ${ending}\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: ${body.length}`;
       expect(await sendSlowly(service.url, `${head}\r\nAuth-Token: ${service.tokens.editor}`, body)).to.match(

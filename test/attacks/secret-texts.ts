@@ -34,8 +34,8 @@ const word = (max: number) =>
 const hexUnit = (unit: string): string => `\\u${unit.charCodeAt(0).toString(16).padStart(4, "0")}`;
 const encodeAfter = (before: string, encoding: BufferEncoding) => (text: string) =>
   Buffer.from(`${before}${text}yz`).toString(encoding);
-const insertInMiddle = (what: string) => (text: string) =>
-  text.slice(0, text.length >> 1) + what + text.slice(text.length >> 1);
+const insertInMiddle = (inserted: string) => (text: string) =>
+  text.slice(0, text.length >> 1) + inserted + text.slice(text.length >> 1);
 
 const escapeMiddle = (text: string): string =>
   text.replace(/[ -~]/g, (character, at: number) =>

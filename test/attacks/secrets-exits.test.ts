@@ -57,9 +57,9 @@ describe("secrets in the output of a run", () => {
   const lastEntry = async () =>
     (await service.rest("POST", "/v3/apps/1/actions/logs", { body: { limit: 1 } })).body.logs[0];
 
-  function expectLeak({ http, body }: Answer, what: string): void {
-    expect({ http, status: body.status }, what).to.deep.equal({ http: 500, status: "EXECUTION_FAILED" });
-    expect(body.error, what).to.include("_key");
+  function expectLeak({ http, body }: Answer, exit: string): void {
+    expect({ http, status: body.status }, exit).to.deep.equal({ http: 500, status: "EXECUTION_FAILED" });
+    expect(body.error, exit).to.include("_key");
   }
 
   for (const [kind, value] of sampleOf(Object.entries(VALUES), 0, 3)) {
@@ -225,7 +225,7 @@ describe("secrets in the output of a run", () => {
 
     it("cannot be allowed by a mark on a public, protected or unknown setting", async () => {
       await set({ open: "public value", _env: "production-eu", __key: "a protected value" });
-      for (const [keys, secret, said] of [
+      for (const [keys, secret, expectedError] of [
         [["__key"], false, "protected"],
         [["_env", "__key"], true, "protected"],
         [["open"], false, "public"],
@@ -235,7 +235,7 @@ describe("secrets in the output of a run", () => {
       ] as const) {
         const { http, body } = await service.rest("PUT", `${SETTINGS}/secrecy`, { body: { keys, secret } });
         expect([http, body.status]).to.deep.equal([400, "SETTINGS_INVALID"]);
-        expect(body.error).to.include(said);
+        expect(body.error).to.include(expectedError);
       }
       for (const as of ["api", "viewer", "live"] as const) {
         const { http } = await service.rest("PUT", `${SETTINGS}/secrecy`, {

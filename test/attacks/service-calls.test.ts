@@ -31,7 +31,7 @@ function createServiceCalls() {
 }
 
 describe("forged calls of the service", () => {
-  for (const [what, payload] of Object.entries({
+  for (const [title, payload] of Object.entries({
     "no JSON": "1:[",
     "no list": '1:{"0":"GET"}',
     null: "1:null",
@@ -49,7 +49,7 @@ describe("forged calls of the service", () => {
     "a body that is a number": call(1, "POST", `${BASE}x`, {}, 7),
     "more than a call may hold": call(1, "POST", `${BASE}x`, {}, "x".repeat(256 * 1024)),
   })) {
-    it(`get an error without a response: ${what}`, async () => {
+    it(`get an error without a response: ${title}`, async () => {
       const { calls, way, sent, replies } = createServiceCalls();
       calls.startRun({ service: way });
       await calls.receiveMessage(payload);
@@ -155,7 +155,7 @@ describe("requests that Node sends instead of the page", () => {
     server.close();
   });
 
-  for (const [what, changes] of Object.entries<{ method?: string; headers?: Record<string, string> }>({
+  for (const [title, changes] of Object.entries<{ method?: string; headers?: Record<string, string> }>({
     "a method that pages have not": { method: "TRACE" },
     "a method in small letters": { method: "get" },
     CONNECT: { method: "CONNECT" },
@@ -171,7 +171,7 @@ describe("requests that Node sends instead of the page", () => {
     "a header that HTTP does not know": { headers: { "Auth-token": "€" } },
     "a name with a line end": { headers: { "Auth-token\r\nCookie": "x" } },
   })) {
-    it(`never have ${what}`, async () => {
+    it(`never have ${title}`, async () => {
       const requests = createServiceRequestSender(base)!;
       const request = { method: "GET", url: base, headers: {}, body: null, ...changes };
       const refused = await requests.send(request, "https://app-1.actions.internal", new AbortController().signal).then(

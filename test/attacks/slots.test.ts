@@ -69,9 +69,9 @@ describe("the slots of a dispatcher", () => {
 
   it("are nested for at most a share of runs and one chain, even if every run of an app waits for forty others", async () => {
     const slots = createSlots(ORDINARY_SLOTS);
-    const own = acquireAll(slots, 1);
-    expect(own).to.have.length(SLOTS_PER_APP_MAX);
-    expect(await acquireAllNested(slots, 1, own)).to.have.length(SLOTS_PER_APP_MAX + RUN_CHAIN_DEPTH_MAX - 1);
+    const ordinary = acquireAll(slots, 1);
+    expect(ordinary).to.have.length(SLOTS_PER_APP_MAX);
+    expect(await acquireAllNested(slots, 1, ordinary)).to.have.length(SLOTS_PER_APP_MAX + RUN_CHAIN_DEPTH_MAX - 1);
     const other = slots.tryAcquire(2)!;
     expect(await acquireAllNested(slots, 2, [other])).to.have.length(SLOTS_PER_APP_MAX + RUN_CHAIN_DEPTH_MAX - 1);
   });
@@ -81,7 +81,7 @@ describe("the slots of a dispatcher", () => {
     await fc.assert(
       fc.asyncProperty(chains, async (depths) => {
         const slots = createSlots(2);
-        const own = slots.tryAcquire(1)!;
+        const ordinary = slots.tryAcquire(1)!;
         let ended = 0;
         // Each run holds its slot until the next run of its chain has ended.
         const run = async (slot: Slot, left: number): Promise<void> => {
@@ -89,8 +89,8 @@ describe("the slots of a dispatcher", () => {
           slot.free();
           ended += 1;
         };
-        await Promise.all(depths.map((depth) => slots.acquireNested(1, own).then((slot) => run(slot, depth - 1))));
-        own.free();
+        await Promise.all(depths.map((depth) => slots.acquireNested(1, ordinary).then((slot) => run(slot, depth - 1))));
+        ordinary.free();
         expect(slots.isAnySlotUsed()).to.equal(false);
         expect(ended).to.equal(depths.reduce((sum, depth) => sum + depth, 0));
       }),
@@ -113,15 +113,15 @@ describe("the slots of a dispatcher", () => {
   it("count for their app until they are released; a reserved one counts for every app", () => {
     const slots = createSlots(ORDINARY_SLOTS);
     expect([slots.getSlotLimitOfApp(), slots.countFreeSlots(), slots.canAcquire(1)]).to.deep.equal([3, 16, true]);
-    const own = [slots.tryAcquire(1, 1)!, slots.tryAcquire(1, 1)!];
-    expect([own[0]!.level, slots.tryAcquire(1, 1), slots.isAnyAppAtLimit()]).to.deep.equal([0, null, false]);
-    own.push(slots.acquire(1));
+    const ordinary = [slots.tryAcquire(1, 1)!, slots.tryAcquire(1, 1)!];
+    expect([ordinary[0]!.level, slots.tryAcquire(1, 1), slots.isAnyAppAtLimit()]).to.deep.equal([0, null, false]);
+    ordinary.push(slots.acquire(1));
     expect([slots.getSlotCountByApp().get(1), slots.isAnyAppAtLimit(), slots.canAcquire(1)]).to.deep.equal([
       3,
       true,
       false,
     ]);
-    for (const [left, slot] of own.reverse().entries()) {
+    for (const [left, slot] of ordinary.reverse().entries()) {
       slot.free();
       expect(slots.getSlotCountByApp().get(1)).to.equal([2, 1, undefined][left]);
     }
@@ -138,20 +138,20 @@ describe("the slots of a dispatcher", () => {
 
   it("are nested for all runs of an app on the first level, and for one on each further level", async () => {
     const slots = createSlots(ORDINARY_SLOTS);
-    const [own] = acquireAll(slots, 1);
-    const first = await Promise.all([1, 2, 3, 4].map(() => acquireFreeNested(slots, 1, own!)));
+    const [ordinary] = acquireAll(slots, 1);
+    const first = await Promise.all([1, 2, 3, 4].map(() => acquireFreeNested(slots, 1, ordinary!)));
     expect(first.map((slot) => slot?.level)).to.deep.equal([1, 1, 1, undefined]);
     const second = await Promise.all([first[0]!, first[1]!].map((parent) => acquireFreeNested(slots, 1, parent)));
     expect(second.map((slot) => slot?.level)).to.deep.equal([2, undefined]);
   });
 
   it("are not empty while any is in use, also if it is nested", async () => {
-    for (const leave of ["own", "nested"] as const) {
+    for (const freedFirst of ["own", "nested"] as const) {
       const slots = createSlots(2);
-      const own = slots.tryAcquire(1)!;
-      const nested = await slots.acquireNested(1, own);
+      const ordinary = slots.tryAcquire(1)!;
+      const nested = await slots.acquireNested(1, ordinary);
       expect(nested.level).to.equal(1);
-      const [first, last] = leave === "own" ? [own, nested] : [nested, own];
+      const [first, last] = freedFirst === "own" ? [ordinary, nested] : [nested, ordinary];
       expect(slots.isAnySlotUsed()).to.equal(true);
       first.free();
       expect(slots.isAnySlotUsed()).to.equal(true);

@@ -61,11 +61,11 @@ describe("the connection of the benchmarks", () => {
     }
   });
 
-  for (const [what, end] of [
+  for (const [title, end] of [
     ["the response has no Content-Length", () => other.write("HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n")],
     ["the connection was closed", () => other.destroy()],
   ] as const) {
-    it(`fails if ${what}`, async () => {
+    it(`fails if ${title}`, async () => {
       const answer = ask().then(
         () => "an answer",
         (error: Error) => error.message,
@@ -73,7 +73,7 @@ describe("the connection of the benchmarks", () => {
       // Waits until the server has read the request. To destroy a socket with unread bytes would cause another error: a reset.
       await requestArrived();
       end();
-      expect(await answer).to.match(new RegExp(`^${what}`));
+      expect(await answer).to.match(new RegExp(`^${title}`));
     });
   }
 });

@@ -67,7 +67,7 @@ describe("npm run doctor", function () {
   it("reports nothing if all is well, and proves the browser's sandbox", async () => {
     const { code, stdout } = await runDoctor({ ...environment, ROLES: "api,scheduler,runner" });
     expect([code, stdout.includes("WRONG")], stdout).to.deep.equal([0, false]);
-    for (const what of [
+    for (const title of [
       "settings",
       "Node",
       "isolate",
@@ -83,7 +83,7 @@ describe("npm run doctor", function () {
       "schema",
       "connections",
     ]) {
-      expect(stdout).to.match(new RegExp(`^ok {5}${what}: `, "m"));
+      expect(stdout).to.match(new RegExp(`^ok {5}${title}: `, "m"));
     }
     expect(stdout).to.match(/Nothing is wrong\.\n$/);
   });

@@ -138,8 +138,8 @@ describe("npm run token", () => {
   ];
   for (const [words, expected] of mistakes) {
     it(`reports the error of: ${words.join(" ") || "nothing"}`, async () => {
-      const said = await runTokenTask(...words).catch(formatFatalError);
-      expect(said).to.match(expected);
+      const message = await runTokenTask(...words).catch(formatFatalError);
+      expect(message).to.match(expected);
     });
   }
 

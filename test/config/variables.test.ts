@@ -145,9 +145,18 @@ describe("the environment variables", () => {
     expect(readConfig({ NPM_PACKAGES: "off" }).npm).to.equal(null);
     const withoutSandbox = { NPM_SANDBOX: "off", NPM_PACKAGES: "off" };
     expect([readConfig({}).bundlerSandbox, readConfig(withoutSandbox).bundlerSandbox]).to.deep.equal([true, false]);
-    const own = { NPM_REGISTRY: "http://10.0.0.5:4873/npm/", NPM_TOKEN: "t", NPM_LICENSES: "MIT, Apache-2.0" };
+    const registryVariables = {
+      NPM_REGISTRY: "http://10.0.0.5:4873/npm/",
+      NPM_TOKEN: "t",
+      NPM_LICENSES: "MIT, Apache-2.0",
+    };
     const licences = ["MIT", "Apache-2.0"];
-    expect(readConfig(own).npm).to.deep.equal({ ...usual, url: "http://10.0.0.5:4873/npm", token: "t", licences });
+    expect(readConfig(registryVariables).npm).to.deep.equal({
+      ...usual,
+      url: "http://10.0.0.5:4873/npm",
+      token: "t",
+      licences,
+    });
     expect(() => readConfig({ NPM_TOKEN: "two words" })).to.throw(ConfigError, "NPM_TOKEN must be");
   });
 });

@@ -59,7 +59,7 @@ describe("data sources", () => {
     ).to.equal("Else");
   });
 
-  for (const [what, body, status] of [
+  for (const [title, body, status] of [
     ["no name", {}, "NAME_REQUIRED"],
     ["an empty name", { name: " " }, "NAME_EMPTY"],
     ["a name of 256 characters", { name: "n".repeat(256) }, "NAME_TOO_LONG"],
@@ -72,7 +72,7 @@ describe("data sources", () => {
     ["a hook that sends nothing to anybody", { name: "x", hooks: [{ type: "email" }] }, "REQUEST_INVALID"],
     ["entries that are none", { name: "x", entries: [1] }, "REQUEST_INVALID"],
   ] as const) {
-    it(`are rejected with ${what}: ${status}, and nothing is created`, async () => {
+    it(`are rejected with ${title}: ${status}, and nothing is created`, async () => {
       const before = (await service.rest("GET", base)).body.dataSources.length;
       expect(refusal(await service.rest("POST", base, { body }))).to.equal(`400 ${status}`);
       expect((await service.rest("GET", base)).body.dataSources).to.have.length(before);
@@ -160,7 +160,7 @@ describe("data sources", () => {
       expect([extensions.status, extensions.entry.data]).to.deep.equal(["ENTRY_CHANGED", { n: 2 }]);
     });
 
-    for (const [what, data, expected] of [
+    for (const [title, data, expected] of [
       ["an array", [1], "400 REQUEST_INVALID"],
       ["a text", '"text"', "400 REQUEST_INVALID"],
       ["the character U+0000", { a: "x\0y" }, "400 REQUEST_INVALID"],
@@ -175,7 +175,7 @@ describe("data sources", () => {
         "400 REQUEST_INVALID",
       ],
     ] as const) {
-      it(`are rejected with ${what}: ${expected}`, async () => {
+      it(`are rejected with ${title}: ${expected}`, async () => {
         const count = async () => (await rows(service.db, "SELECT FROM data_source_entry")).length;
         const before = await count();
         expect(refusal(await service.rest("POST", `${base}/People/entries`, { body: data }))).to.equal(expected);

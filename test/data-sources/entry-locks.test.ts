@@ -112,15 +112,15 @@ describe("data sources under locks", () => {
       expect([removed!.http, refusal(restored!)]).to.deep.equal([200, "404 VERSION_NOT_FOUND"]);
     });
 
-    for (const [what, path, body, indexes] of [
+    for (const [title, path, body, indexes] of [
       ["an import that replaces", "import", [{ a: 2 }], []],
       ["an import that replaces unique values", "import", [{ a: 2 }], [{ columns: ["a"], unique: true }]],
       ["a commit that replaces", "commit", { append: false, entries: [{ data: { a: 2 } }] }, []],
       ["a commit that leaves nothing", "commit", { append: false }, []],
       ["a removal of many entries", "query", { type: "delete", where: {} }, []],
     ] as const) {
-      it(`are removed before ${what} that arrives later, without a deadlock`, async () => {
-        const name = `Removed before ${what}`;
+      it(`are removed before ${title} that arrives later, without a deadlock`, async () => {
+        const name = `Removed before ${title}`;
         const entries = Array.from({ length: 1_001 }, (_, a) => ({ a }));
         await make(name, { entries, indexes });
         const later = () => service.rest("POST", `${base}/${encodeURIComponent(name)}/${path}`, { body });

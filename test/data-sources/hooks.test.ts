@@ -268,7 +268,7 @@ describe("hooks of data sources that send", () => {
     ]);
   });
 
-  for (const [what, hook, named] of [
+  for (const [title, hook, named] of [
     [
       "an invalid address",
       { ...WELCOME_HOOK, to: [{ email: "ann" }] },
@@ -285,8 +285,8 @@ describe("hooks of data sources that send", () => {
     ["an invalid where", { ...REMINDER_HOOK, where: { $or: 1 } }, /hooks\[0\]: where/],
     ["an invalid phone number", { ...REMINDER_HOOK, to: "Bea" }, /^hooks\[0\]\.to must be a phone number/],
   ] as const) {
-    it(`are rejected with ${what}, and the error names the field`, async () => {
-      const { http, body } = await service.rest("POST", base, { body: { name: `No ${what}`, hooks: [hook] } });
+    it(`are rejected with ${title}, and the error names the field`, async () => {
+      const { http, body } = await service.rest("POST", base, { body: { name: `No ${title}`, hooks: [hook] } });
       expect([http, body.status]).to.deep.equal([400, "REQUEST_INVALID"]);
       expect(body.error).to.match(named);
     });

@@ -285,8 +285,8 @@ describe("imports of entries", () => {
     ["the character U+0000", "application/json", '[{"a":"\\u0000"}]', /U\+0000/],
     ["a type that is no table", "image/png", "x", /must be text\/csv/],
   ];
-  for (const [what, type, body, words] of bad) {
-    it(`are rejected as a whole for ${what}: nothing is added or removed`, async () => {
+  for (const [title, type, body, words] of bad) {
+    it(`are rejected as a whole for ${title}: nothing is added or removed`, async () => {
       const id = await make([{ kept: 1 }]);
       const before = await tally(id);
       const answer = await upload(id, type, body);

@@ -44,11 +44,11 @@ describe("the quota of an app's entries", () => {
     expect(await storedBytes()).to.equal(QUOTA_BYTES - free);
   }
 
-  for (const [what, added, free] of [
+  for (const [title, added, free] of [
     ["large changes", 600_000, QUOTA_BYTES],
     ["small changes near the quota", 800, 1_000],
   ] as const) {
-    it(`holds for two concurrent ${what} of two data sources`, async () => {
+    it(`holds for two concurrent ${title} of two data sources`, async () => {
       if (free < QUOTA_BYTES) await fillQuota(free);
       await make("First");
       const { id } = (await make("Second")).body.dataSource;

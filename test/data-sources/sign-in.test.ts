@@ -120,14 +120,14 @@ describe("users of an app", () => {
     expect([unknown.http, await userOf(page)]).to.deep.equal([401, null]);
   });
 
-  for (const [what, where] of [
+  for (const [title, where] of [
     ["an operator in the place of the password", { Email: "a", Password: { $ne: "" } }],
     ["nothing but a password", { Password: "a" }],
     ["null for a password", { Email: "a", Password: null }],
     ["an operator at the top", { $or: [{}], Password: "a" }],
     ["an array", []],
   ] as const) {
-    it(`cannot sign in by ${what}`, async () => {
+    it(`cannot sign in by ${title}`, async () => {
       const body = { dataSourceId: sourceId, where };
       const answer = await service.rest("POST", session, { as: await createPageToken(), body });
       expect(answer.http).to.be.oneOf([400, 401]);

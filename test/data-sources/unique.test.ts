@@ -121,14 +121,14 @@ describe("a unique index of a data source", () => {
     expect(JSON.stringify(body)).to.not.match(/Secret|7|a@x/);
   });
 
-  for (const [what, indexes] of [
+  for (const [title, indexes] of [
     ["no columns", [{ unique: true }]],
     ["a field that there is not", [{ columns: ["Email"], uniq: true }]],
     ["a word for unique", [{ columns: ["Email"], unique: "yes" }]],
     ["the entry's own id", [{ columns: ["entry.id"], unique: true }]],
   ] as const) {
-    it(`is rejected with ${what}`, async () => {
-      const { http, body } = await make(`Refused ${what}`, { indexes });
+    it(`is rejected with ${title}`, async () => {
+      const { http, body } = await make(`Refused ${title}`, { indexes });
       expect([http, body.status]).to.deep.equal([400, "REQUEST_INVALID"]);
       expect(body.error).to.match(/^indexes\[0\]/);
     });

@@ -66,9 +66,9 @@ export function findBreakingDifferences(before: Catalogue, after: Catalogue): st
   const added = after.columns
     .filter(({ table, column, optional }) => tables.has(table) && !known.has(`${table}.${column}`) && !optional)
     .map(({ table, column }) => `${table}.${column} is new and must be given`);
-  const said = new Set(before.demands.map(({ table, says }) => `${table} ${says}`));
+  const earlierDemands = new Set(before.demands.map(({ table, says }) => `${table} ${says}`));
   const demands = after.demands
-    .filter(({ table, says }) => tables.has(table) && !said.has(`${table} ${says}`))
+    .filter(({ table, says }) => tables.has(table) && !earlierDemands.has(`${table} ${says}`))
     .filter((demand) => demand.kind !== "f" && !allowsMoreValues(demand, before))
     .map(({ table, says }) => `${table} has a new demand: ${says}`);
   const keys = ({ table, says }: { table: string; says: string }) => `${table} ${says}`;

@@ -167,8 +167,8 @@ describe("the chart", () => {
     const others = { "actions-scheduler": { type: "RuntimeDefault" } };
     const both = (profile: object) => ({ "actions-api": profile, "actions-runner": profile, ...others });
     expect(profiles(renderChart(CHART))).to.deep.equal(both({ type: "Unconfined" }));
-    const own = { type: "Localhost", localhostProfile: "svc.json" };
-    expect(profiles(renderChart(CHART, scaled))).to.deep.equal(both(own));
+    const localProfile = { type: "Localhost", localhostProfile: "svc.json" };
+    expect(profiles(renderChart(CHART, scaled))).to.deep.equal(both(localProfile));
   });
 
   it("scales runners by the age of the queue, and then sets no number of replicas", () => {

@@ -41,8 +41,8 @@ describe("the global name of a package", () => {
     ],
     ["one variable for all", "var luxon = (function (exports) { return exports; })({});", "luxon", false],
   ];
-  for (const [what, source, name, namespace] of LIBRARY_BUILDS) {
-    it(`is what a browser build sets: ${what}`, () => {
+  for (const [title, source, name, namespace] of LIBRARY_BUILDS) {
+    it(`is what a browser build sets: ${title}`, () => {
       expect(findGlobalNameInBuild(source, name)).to.deep.equal({ name, isNamespace: namespace });
     });
   }

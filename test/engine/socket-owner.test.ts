@@ -49,12 +49,12 @@ describe("the owner of a connection", () => {
     it(`is the same by the kernel and by its table, on ${host}`, async () => {
       const uid = process.getuid!() === 0 ? OTHER_UID : process.getuid!();
       const socket = await connectionOf(uid, host);
-      const ask = await openSocketOwnerFinder();
-      const [own, other] = ends(socket);
+      const findOwner = await openSocketOwnerFinder();
+      const [localEnd, remoteEnd] = ends(socket);
       expect(await findPeerUid(socket)).to.equal(uid);
-      expect(await readSocketUidFromProc(own, other)).to.equal(uid);
-      expect(ask?.(own, other)).to.equal(uid);
-      expect(ask?.(other, own), "of the other end").to.equal(process.getuid!());
+      expect(await readSocketUidFromProc(localEnd, remoteEnd)).to.equal(uid);
+      expect(findOwner?.(localEnd, remoteEnd)).to.equal(uid);
+      expect(findOwner?.(remoteEnd, localEnd), "of the other end").to.equal(process.getuid!());
     });
 
     it(`is unknown after the connection has ended, on ${host}`, async () => {
@@ -71,8 +71,8 @@ describe("the owner of a connection", () => {
       const socket = await connectionOf(process.getuid!(), host);
       const { localAddress, localPort } = socket;
       const listening = { address: localAddress!, port: localPort! };
-      const ask = await openSocketOwnerFinder();
-      expect(ask?.(listening, { address: localAddress!, port: 1 })).to.equal(null);
+      const findOwner = await openSocketOwnerFinder();
+      expect(findOwner?.(listening, { address: localAddress!, port: 1 })).to.equal(null);
     });
   }
 });

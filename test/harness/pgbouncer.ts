@@ -51,7 +51,7 @@ async function isAnswering(url: string): Promise<boolean> {
 export async function startPgbouncer(url: string): Promise<ConnectionPooler> {
   const { hostname, port, username, password } = new URL(url);
   const folder = mkdtempSync(join(tmpdir(), "svc-pgbouncer-"));
-  const own = await freePort();
+  const poolerPort = await freePort();
   writeFileSync(join(folder, "users"), `"${username}" "${password}"\n`);
   writeFileSync(
     join(folder, "ini"),
@@ -59,7 +59,7 @@ export async function startPgbouncer(url: string): Promise<ConnectionPooler> {
 * = host=${hostname} port=${port}
 [pgbouncer]
 listen_addr = 127.0.0.1
-listen_port = ${own}
+listen_port = ${poolerPort}
 unix_socket_dir =
 auth_type = scram-sha-256
 auth_file = ${join(folder, "users")}
@@ -74,7 +74,7 @@ admin_users = ${username}
   const account = process.getuid?.() === 0 ? ["-u", "nobody"] : [];
   const child: ChildProcess = spawn(PROGRAM, ["-q", ...account, join(folder, "ini")], { stdio: "ignore" });
   const gone = once(child, "exit");
-  const urlThroughPooler = (target: string) => Object.assign(new URL(target), { host: `127.0.0.1:${own}` }).href;
+  const urlThroughPooler = (target: string) => Object.assign(new URL(target), { host: `127.0.0.1:${poolerPort}` }).href;
   await until(() => isAnswering(urlThroughPooler(url)));
   return {
     urlThroughPooler,

@@ -30,8 +30,8 @@ interface StatementExecutor {
 function countRowsRead(plan: QueryPlan): number {
   const each =
     plan["Actual Rows"] + (plan["Rows Removed by Filter"] ?? 0) + (plan["Rows Removed by Index Recheck"] ?? 0);
-  const own = plan["Relation Name"] || plan["Index Name"] ? each * plan["Actual Loops"] : 0;
-  return (plan.Plans ?? []).reduce((sum, below) => sum + countRowsRead(below), own);
+  const ownRows = plan["Relation Name"] || plan["Index Name"] ? each * plan["Actual Loops"] : 0;
+  return (plan.Plans ?? []).reduce((sum, below) => sum + countRowsRead(below), ownRows);
 }
 
 const rowsOf = (answer: unknown) =>

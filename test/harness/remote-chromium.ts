@@ -47,8 +47,8 @@ export async function startRemoteChromium(options: RemoteChromiumOptions = {}): 
   const folder = mkdtempSync(join(tmpdir(), "svc-remote-"));
   const account = process.getuid?.() === 0 ? BROWSER_ACCOUNT : {};
   if (process.getuid?.() === 0) chownSync(folder, BROWSER_ACCOUNT.uid, BROWSER_ACCOUNT.gid);
-  const own = ["--headless", `--remote-debugging-port=${port}`, `--user-data-dir=${folder}`];
-  const child = spawn(chromePath(), [...own, ...flags, ...more], {
+  const requiredFlags = ["--headless", `--remote-debugging-port=${port}`, `--user-data-dir=${folder}`];
+  const child = spawn(chromePath(), [...requiredFlags, ...flags, ...more], {
     ...account,
     cwd: folder,
     env: { HOME: folder, TMPDIR: folder, PATH: "/usr/bin:/bin" },
@@ -56,14 +56,14 @@ export async function startRemoteChromium(options: RemoteChromiumOptions = {}): 
     detached: true,
   });
   const exited = once(child, "exit").finally(() => rmSync(folder, { recursive: true, force: true, maxRetries: 5 }));
-  let said = "";
+  let stderr = "";
   const socketUrl = await new Promise<string>((resolve, reject) => {
     child.stderr.setEncoding("utf8").on("data", (chunk: string) => {
-      said += chunk;
-      const [, url] = /listening on (ws:\S+)/.exec(said) ?? [];
+      stderr += chunk;
+      const [, url] = /listening on (ws:\S+)/.exec(stderr) ?? [];
       if (url) resolve(url);
     });
-    child.once("exit", () => reject(new Error(`Chromium ended: ${said}`)));
+    child.once("exit", () => reject(new Error(`Chromium ended: ${stderr}`)));
   });
   const { host } = new URL(socketUrl);
   return {

@@ -369,12 +369,12 @@ describe("requests to HTTP triggers", () => {
     ];
     it("have the body by its type, and its bytes", async () => {
       await makeAction(service, { method: "POST", path: "body", auth: NONE });
-      for (const [what, type, body, parsed] of BODY_CASES) {
+      for (const [title, type, body, parsed] of BODY_CASES) {
         const { http, json, text } = await post("body", body, type === null ? {} : { "content-type": type });
-        expect(http, `${what}: ${text}`).to.equal(200);
-        expect(json.request.body, what).to.deep.equal(parsed);
-        expect(json.request.contentType, what).to.equal(type);
-        expect(Buffer.from(json.request.rawBody, "base64").equals(Buffer.from(body)), what).to.equal(true);
+        expect(http, `${title}: ${text}`).to.equal(200);
+        expect(json.request.body, title).to.deep.equal(parsed);
+        expect(json.request.contentType, title).to.equal(type);
+        expect(Buffer.from(json.request.rawBody, "base64").equals(Buffer.from(body)), title).to.equal(true);
       }
     });
 

@@ -149,8 +149,8 @@ describe("signatures of webhooks", () => {
         "webhook-signature": `v1a,unknown ${webhook.sign("msg_2", time, body)}`,
       };
       expect(acceptsSignature(sampleOf("standard-webhooks"), { headers, url: URL, body }, seconds)).to.equal(true);
-      const own = sampleOf("standard-webhooks").make(body, URL, seconds);
-      expect(webhook.verify(body, own.headers)).to.deep.equal(JSON.parse(body));
+      const signed = sampleOf("standard-webhooks").make(body, URL, seconds);
+      expect(webhook.verify(body, signed.headers)).to.deep.equal(JSON.parse(body));
     });
 
     it("@sendgrid/eventwebhook", () => {

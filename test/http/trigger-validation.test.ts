@@ -67,10 +67,10 @@ describe("the validation of HTTP triggers", () => {
     ["a faulty header", { path: "a", auth: NONE, idempotencyHeader: "a b" }, "where.idempotencyHeader"],
   ];
   it("names each error of a trigger by its path", async () => {
-    for (const [what, where, path] of FAULTS) {
+    for (const [title, where, path] of FAULTS) {
       const { http: code, body } = await create("faulty", http(where));
-      expect([code, body.status], what).to.deep.equal([400, "TRIGGERS_INVALID"]);
-      expect(body.error, what).to.include(`triggers[0].${path} `);
+      expect([code, body.status], title).to.deep.equal([400, "TRIGGERS_INVALID"]);
+      expect(body.error, title).to.include(`triggers[0].${path} `);
     }
     const unknown = await create("faulty", http({ path: "a", auth: NONE, metod: "GET" }));
     expect(unknown.body).to.include({ status: "REQUEST_INVALID" });

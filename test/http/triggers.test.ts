@@ -39,7 +39,7 @@ describe("HTTP triggers", () => {
     });
 
     it("prefer literal segments from left to right, in any order of creation", async () => {
-      const code = (said: string) => `async function execute() { return "${said}"; }`;
+      const code = (text: string) => `async function execute() { return "${text}"; }`;
       await makeAction(service, { path: ":any/fixed", auth: NONE }, { code: code("parameter first") });
       await makeAction(service, { path: "best/:any", auth: NONE }, { code: code("literal first") });
       await makeAction(service, { path: "best/exact", auth: NONE }, { code: code("exact") });
@@ -68,11 +68,11 @@ describe("HTTP triggers", () => {
     ];
     it("are decoded once", async () => {
       await makeAction(service, { path: "values/:v", auth: NONE });
-      for (const [path, what, http, params] of PATHS) {
+      for (const [path, title, http, params] of PATHS) {
         const answer = await live(path);
-        expect(answer.http, what).to.equal(http);
-        if (params) expect(answer.json.request.params, what).to.deep.equal(params);
-        if (http === 404) expect(answer.json, what).to.include({ status: "NOT_FOUND" });
+        expect(answer.http, title).to.equal(http);
+        if (params) expect(answer.json.request.params, title).to.deep.equal(params);
+        if (http === 404) expect(answer.json, title).to.include({ status: "NOT_FOUND" });
       }
     });
 
@@ -98,8 +98,8 @@ describe("HTTP triggers", () => {
     });
 
     it("for all methods leave a method to the trigger that names it", async () => {
-      const code = (said: string) =>
-        `async function execute({ payload }) { return "${said} " + payload.request.method; }`;
+      const code = (text: string) =>
+        `async function execute({ payload }) { return "${text} " + payload.request.method; }`;
       await makeAction(service, { path: "any", auth: NONE }, { code: code("any") });
       await makeAction(service, { method: "PUT", path: "any", auth: NONE }, { code: code("put") });
       expect((await live("any", { method: "PUT" })).json).to.equal("put PUT");
@@ -133,7 +133,7 @@ describe("HTTP triggers", () => {
   });
 
   describe("an address that was requested before", () => {
-    const said = (text: string) => ({ code: `async function execute() { return "${text}"; }` });
+    const returningText = (text: string) => ({ code: `async function execute() { return "${text}"; }` });
     const answer = async (path: string, sent?: Sent) => {
       const { http, json } = await live(path, sent);
       return http === 200 ? json : http;
@@ -144,11 +144,11 @@ describe("HTTP triggers", () => {
     };
 
     it("uses a better trigger as soon as it is published, and the other one once it is unpublished", async () => {
-      await makeAction(service, { path: "cached/:any", auth: NONE }, said("parameter"));
+      await makeAction(service, { path: "cached/:any", auth: NONE }, returningText("parameter"));
       expect(await answer("cached/exact")).to.equal("parameter");
-      const exact = await makeAction(service, { path: "cached/exact", auth: NONE }, said("literal"));
+      const exact = await makeAction(service, { path: "cached/exact", auth: NONE }, returningText("literal"));
       expect(await answer("cached/exact")).to.equal("literal");
-      const get = await makeAction(service, { method: "GET", path: "cached/exact", auth: NONE }, said("get"));
+      const get = await makeAction(service, { method: "GET", path: "cached/exact", auth: NONE }, returningText("get"));
       expect(await answer("cached/exact")).to.equal("get");
       await service.rest("POST", `${actions}/${get.id}/unpublish`);
       expect(await answer("cached/exact")).to.equal("literal");
@@ -158,7 +158,7 @@ describe("HTTP triggers", () => {
 
     it("uses the current authentication, response and origins", async () => {
       const headers = { "auth-token": service.tokens.api, origin: "https://a.test" };
-      const { id } = await makeAction(service, { path: "changed", auth: NONE }, said("ran"));
+      const { id } = await makeAction(service, { path: "changed", auth: NONE }, returningText("ran"));
       const answerOfChanged = () => answer("changed");
       expect(await answerOfChanged()).to.equal("ran");
       await update(id, { path: "changed", auth: { type: "bearer" } });
@@ -180,7 +180,7 @@ describe("HTTP triggers", () => {
       const origin = "https://a.test";
       const preflight = () =>
         live("options", { method: "OPTIONS", headers: { origin, "access-control-request-method": "POST" } });
-      const { id } = await makeAction(service, { path: "options", auth: NONE }, said("ran"));
+      const { id } = await makeAction(service, { path: "options", auth: NONE }, returningText("ran"));
       expect(await answer("options")).to.equal("ran");
       await update(id, { path: "options", auth: NONE, cors: { origins: [origin] } });
       expect((await preflight()).headers["access-control-allow-origin"]).to.equal(origin);
@@ -199,12 +199,12 @@ describe("HTTP triggers", () => {
       });
       await settings("first-password");
       const where = { path: "keys", auth: { type: "basic", setting: "__cached" } } as const;
-      await makeAction(service, where, said("ran"));
+      await makeAction(service, where, returningText("ran"));
       expect(await answer("keys", basic("first-password"))).to.equal("ran");
       await settings("other-password");
       expect(await answer("keys", basic("first-password"))).to.equal(401);
       expect(await answer("keys", basic("other-password"))).to.equal("ran");
-      const sealed = await makeAction(service, { path: "sealed", auth: { type: "secret" } }, said("ran"));
+      const sealed = await makeAction(service, { path: "sealed", auth: { type: "secret" } }, returningText("ran"));
       const { action } = (await service.rest("GET", `${actions}/${sealed.id}`)).body;
       const path = new URL(action.endpoints[0].url).pathname.split(`/h/${service.appId}/`)[1]!;
       expect(await answer(path)).to.equal("ran");

@@ -171,23 +171,23 @@ describe("a file that claims to be a backup", function () {
   });
 
   it("can be from a database with tables of other programs, which the restore leaves out and names", async () => {
-    const own = await freshDatabase();
+    const source = await freshDatabase();
     const to = { url: place.url, dataDir: join(folder, "data"), warnings: [] as string[] };
     try {
-      await createFirstCredentials(own.url, join(folder, "own"));
-      await query(own.url, "CREATE TABLE somebody_elses AS SELECT 1 AS one");
+      await createFirstCredentials(source.url, join(folder, "own"));
+      await query(source.url, "CREATE TABLE somebody_elses AS SELECT 1 AS one");
       // The backup leaves out tables and sequences whose names have uppercase letters, and tables whose columns have such names.
-      await query(own.url, `CREATE TABLE "Some Orders" (id int); CREATE TABLE orders ("userId" int)`);
-      await query(own.url, `CREATE SEQUENCE "Some Numbers"; CREATE SEQUENCE numbers`);
+      await query(source.url, `CREATE TABLE "Some Orders" (id int); CREATE TABLE orders ("userId" int)`);
+      await query(source.url, `CREATE SEQUENCE "Some Numbers"; CREATE SEQUENCE numbers`);
       const path = join(folder, String(++count));
-      await backUp({ databaseUrl: own.url, dataDir: join(folder, "source") }, path);
+      await backUp({ databaseUrl: source.url, dataDir: join(folder, "source") }, path);
       await restoreTo(to, path);
       expect(to.warnings).to.deep.equal(["tables that do not belong to the service are left out: somebody_elses"]);
       expect(await databaseObjects(place.url))
         .to.include("app")
         .and.not.include("somebody_elses");
     } finally {
-      await own.drop();
+      await source.drop();
     }
   });
 });

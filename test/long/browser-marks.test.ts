@@ -19,7 +19,7 @@ for (const mode of EVALUATION_MODES) {
     async function findSeenMarks(marks: string[], left: string[]): Promise<string[]> {
       const found = await page.findMarksLeftBy(marks);
       if (found !== null) {
-        left.push(...found.map((what) => `${marks.join(" ")}: ${what}`));
+        left.push(...found.map((foundPath) => `${marks.join(" ")}: ${foundPath}`));
         return marks;
       }
       const [first] = marks;

@@ -61,8 +61,8 @@ describe("the browser's own processes", () => {
   });
   afterEach(() => browsers.stop());
 
-  for (const [what, code] of Object.entries(MEMORY_SINKS)) {
-    it(`have a memory limit: the service ends a run that fills them with ${what}, and no other run`, async () => {
+  for (const [title, code] of Object.entries(MEMORY_SINKS)) {
+    it(`have a memory limit: the service ends a run that fills them with ${title}, and no other run`, async () => {
       const group = browsers.getBrowserPid()!;
       let peak = 0;
       let over = false;

@@ -104,8 +104,8 @@ describe("changes of the language's own objects by a run", function () {
   after(() => host.stop());
 
   for (const mode of EVALUATION_MODES) {
-    for (const [what, holders] of Object.entries(CHANGED_OBJECTS)) {
-      it(`do not prevent a run in mode ${mode} from reporting its console and its result: ${what}`, async () => {
+    for (const [objects, holders] of Object.entries(CHANGED_OBJECTS)) {
+      it(`do not prevent a run in mode ${mode} from reporting its console and its result: ${objects}`, async () => {
         for (const [title, descriptor] of Object.entries(REPLACEMENTS)) {
           const printed: string[] = [];
           const onConsole = ({ text }: ConsoleLine) => void printed.push(text);
@@ -121,16 +121,16 @@ describe("changes of the language's own objects by a run", function () {
     }
   }
 
-  for (const [what, holders] of Object.entries(CHANGED_OBJECTS)) {
-    it(`may make calls of platform objects fail, but do not end the run: ${what}`, async () => {
+  for (const [objects, holders] of Object.entries(CHANGED_OBJECTS)) {
+    it(`may make calls of platform objects fail, but do not end the run: ${objects}`, async () => {
       for (const [title, descriptor] of Object.entries(REPLACEMENTS)) {
         for (const use of BORROWED_CALLS) {
           const printed: string[] = [];
           const onConsole = ({ text }: ConsoleLine) => void printed.push(text);
           const end = `log("before"); try { ${use} } catch {} log("after"); return 1`;
           // If a promise resolves to an object, JavaScript reads the object's property `then`. So the code sets it to undefined.
-          const own = "Response.prototype.then = ArrayBuffer.prototype.then = undefined";
-          const code = `const url = ${JSON.stringify(host.url)}; ${own}; ${source(holders, descriptor, end)}`;
+          const preparation = "Response.prototype.then = ArrayBuffer.prototype.then = undefined";
+          const code = `const url = ${JSON.stringify(host.url)}; ${preparation}; ${source(holders, descriptor, end)}`;
           const run = runOf(code, { mode: "network-isolate", timeoutMs: 10_000, onConsole });
           const outcome = await browsers.run(run);
           expect([outcome, printed], `${title}: ${use}`).to.deep.equal([{ ok: true, data: "1" }, ["before", "after"]]);

@@ -10,15 +10,15 @@ const FILL_MEMORY = "for (let at = 0; at < 34; at += 1) kept.push(make('x'.repea
 describe("consecutive runs on a thread with fetch that fill memory", () => {
   const { browsers, here, execute, service, ASK, next, lost, arrived } = fetchRealm();
 
-  for (const [what, make] of [
+  for (const [title, make] of [
     ["responses that no code reads", "(text) => new Response(text)"],
     ["requests that no code sends", "(text) => new Request(url, { method: 'POST', body: text })"],
     ["blobs", "(text) => new Blob([text])"],
     ["keys", "() => crypto.subtle.generateKey({ name: 'HMAC', hash: 'SHA-256', length: 8e7 }, true, ['sign'])"],
   ] as const) {
-    it(`have their full memory, whatever the previous run has left in ${what}`, async () => {
+    it(`have their full memory, whatever the previous run has left in ${title}`, async () => {
       const source = execute(
-        `${FILL_MEMORY.replace("34", what === "blobs" ? "8" : "34")} return kept.length`,
+        `${FILL_MEMORY.replace("34", title === "blobs" ? "8" : "34")} return kept.length`,
         `globalThis.kept = []; const make = ${make}`,
       );
       for (let count = 0; count < 3; count += 1) expect(await resultOf(browsers(), source, here)).to.be.above(0);
@@ -42,13 +42,13 @@ describe("consecutive runs on a thread with fetch that fill memory", () => {
   it("are repeated in a document if their page crashes before they had an effect, and never after an effect", async () => {
     const fill = "for (;;) kept.push(new Array(1e5).fill(1.5))";
     for (const trace of ["console.log('once')", "await fetch(url + '/once')", ASK]) {
-      const said: string[] = [];
+      const consoleTexts: string[] = [];
       arrived.length = 0;
-      const onConsole = ({ text }: ConsoleLine) => void said.push(text);
+      const onConsole = ({ text }: ConsoleLine) => void consoleTexts.push(text);
       const pause = "await new Promise((resolve) => { setTimeout(resolve, 50) })";
       const source = execute(`${trace}; ${pause}; ${fill}`, "const kept = []");
       await failureOf(browsers(), source, { ...here, onConsole, service });
-      expect([...said, ...arrived], trace).to.deep.equal([trace.includes("log") ? "once" : "/once"]);
+      expect([...consoleTexts, ...arrived], trace).to.deep.equal([trace.includes("log") ? "once" : "/once"]);
     }
     const modesWithEffect: EvaluationMode[] = [];
     const asking = execute(

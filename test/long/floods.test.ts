@@ -30,9 +30,9 @@ describe("runs beside a flood of the browser's main process", () => {
   });
   afterEach(() => browsers.stop());
 
-  for (const [what, code, places] of FLOODS) {
+  for (const [title, code, places] of FLOODS) {
     for (const [where, put] of PLACES.filter(([place]) => places.includes(place))) {
-      it(`are not lost, and wait only until the service has paused ${what} from ${where}`, async () => {
+      it(`are not lost, and wait only until the service has paused ${title} from ${where}`, async () => {
         const { outcome, lost, longest, quiet } = await runNeighbourDuringFlood(browsers, put(code));
         expect(lost).to.equal(0);
         expect(outcome.ok ? "it went through" : outcome.error.message).to.match(FLOOD_ENDED);

@@ -174,7 +174,7 @@ describe("the memory of a service that receives malicious files", () => {
     const process_: ServiceProcess = startProcess({ ROLES: "api" });
     const url = await process_.ready();
     const { appId, tokens } = process_.credentials();
-    const own = () =>
+    const readMegabytes = () =>
       Number(/RssAnon:\s+(\d+) kB/.exec(readFileSync(`/proc/${process_.pid}/status`, "utf8"))![1]) / 1024;
     const send = async (name: string, bytes: Uint8Array<ArrayBuffer>) => {
       const form = new FormData();
@@ -192,10 +192,10 @@ describe("the memory of a service that receives malicious files", () => {
         /^(pixels|edge|line|nothing|interlaced|profile|text|chunks|bomb)\./.test(name),
       );
       for (const { name, bytes } of bombs.slice(0, 3)) await send(name, bytes);
-      const before = own();
+      const before = readMegabytes();
       for (let turn = 0; turn < 3; turn += 1) for (const { name, bytes } of bombs) await send(name, bytes);
-      process.stdout.write(`      ${(own() - before).toFixed(1)} MB after ${3 * bombs.length} bombs\n`);
-      expect(own() - before).to.be.below(100);
+      process.stdout.write(`      ${(readMegabytes() - before).toFixed(1)} MB after ${3 * bombs.length} bombs\n`);
+      expect(readMegabytes() - before).to.be.below(100);
     } finally {
       await process_.clean();
     }

@@ -42,8 +42,8 @@ describe("a malicious package that takes long", () => {
       () => evilPackageWithCode(`module.exports = [${"[{a:()=>class{b=`${1}`}}],".repeat(2_000_000)}]`),
     ],
   ];
-  for (const [what, words, published] of REJECTED_PACKAGES) {
-    it(`${what} is rejected`, async () => {
+  for (const [title, words, published] of REJECTED_PACKAGES) {
+    it(`${title} is rejected`, async () => {
       saves.registry.publish(published());
       await saves.expectRefusal(words);
     });

@@ -153,23 +153,23 @@ describe("a service whose browser's processes die", function () {
     const codes: Record<string, number> = {};
     let longestMs = 0;
     for (let stop = 0; stop < STOP_COUNT; stop += 1) {
-      const own = startProcess({ ...environment, LOG_LEVEL: "info", DATA_DIR: dataDir });
-      service = own;
+      const started = startProcess({ ...environment, LOG_LEVEL: "info", DATA_DIR: dataDir });
+      service = started;
       let isOver = false;
-      const loaded = editorOf(own)
+      const loaded = editorOf(started)
         .then((editor) => {
           const seen: AnswerCounts = { answers: 0, failures: 0, longestMs: 0, unexplained: [] };
           return sendCalls(editor, names, seen, () => isOver);
         })
         // The service stops during the calls, so a call may fail.
         .catch(() => undefined);
-      await own.listening();
+      await started.listening();
       await delay(Math.random() * 3_000);
-      if (stop % 2 === 0) await Promise.race([killBrowserProcess(own, anyKind()).catch(() => {}), delay(500)]);
+      if (stop % 2 === 0) await Promise.race([killBrowserProcess(started, anyKind()).catch(() => {}), delay(500)]);
       const startedAt = performance.now();
-      own.signal("SIGTERM");
+      started.signal("SIGTERM");
       isOver = true;
-      const { code, signal } = await own.ended;
+      const { code, signal } = await started.ended;
       longestMs = Math.max(longestMs, performance.now() - startedAt);
       codes[`${code ?? signal}`] = (codes[`${code ?? signal}`] ?? 0) + 1;
       await loaded;

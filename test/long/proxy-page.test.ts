@@ -179,8 +179,8 @@ describe("the page on proxies", function () {
         );
         const used = await until(async () => {
           const { tokens } = JSON.parse(await curl(`-H 'Auth-token: ${token}' https://${HOST}/v1/apps/1/tokens`));
-          const own = tokens.find((candidate: { name: string }) => candidate.name === name);
-          return own?.lastUsedAddress;
+          const listed = tokens.find((candidate: { name: string }) => candidate.name === name);
+          return listed?.lastUsedAddress;
         });
         expect(used).to.equal("127.0.0.9");
       });

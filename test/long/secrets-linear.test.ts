@@ -8,8 +8,8 @@ import { KB, numbered, SECRETS, textsOf } from "../attacks/scan-worst-cases.js";
 const STEPS_PER_BYTE = 24;
 
 describe("the scan for secrets", () => {
-  for (const [what, setting] of Object.entries(SECRETS)) {
-    it(`needs steps in proportion to the text, with ${what} as secrets`, () => {
+  for (const [kind, setting] of Object.entries(SECRETS)) {
+    it(`needs steps in proportion to the text, with ${kind} as secrets`, () => {
       const scan = new SecretScan(findSecretsInSettingValue("_x", setting));
       for (const [name, text] of Object.entries(textsOf(64 * KB))) {
         const before = scan.countSteps();

@@ -152,15 +152,15 @@ describe("this release and the previous one on one database, under load", functi
     const { id } = found.find(({ name }: { name: string }) => name === "saved");
     for (let n = 0; n < SAVE_COUNT; n += 1) {
       const [writer, reader] = n % 2 === 0 ? [first, second] : [second, first];
-      const what = `${n} saved by ${writer.name}, seen by ${reader.name}`;
+      const message = `${n} saved by ${writer.name}, seen by ${reader.name}`;
       await call(writer.url, "PUT", `${actions}/${id}`, {
         code: `async function execute({ payload }) { return [${n}, payload.n]; }`,
       });
-      expect((await call(reader.url, "GET", `${actions}/${id}`)).action.code, what).to.include(`return [${n},`);
+      expect((await call(reader.url, "GET", `${actions}/${id}`)).action.code, message).to.include(`return [${n},`);
       const ran = await call(reader.url, "POST", `${actions}/saved/runWithResult`, { n });
-      expect(ran.result, what).to.deep.equal([n, n]);
+      expect(ran.result, message).to.deep.equal([n, n]);
       await call(writer.url, "POST", `/v1/apps/${appId}/settings`, { [`kept${n % 3}`]: n });
-      expect((await call(reader.url, "GET", `/v1/apps/${appId}/settings/`))[`kept${n % 3}`], what).to.equal(n);
+      expect((await call(reader.url, "GET", `/v1/apps/${appId}/settings/`))[`kept${n % 3}`], message).to.equal(n);
     }
   }
 

@@ -167,8 +167,8 @@ describe("media: access", () => {
       expect(await move(`/files/${source.fileId}`, { folderId: source.folderId }), who).to.equal(200);
     }
     await editor.rest("PUT", `/files/${source.fileId}/accessRules`, [{ type: ["update"], allow: "all" }]);
-    const own = await caller("no token").rest("PUT", `/files/${source.fileId}`, { folderId: target.folderId });
-    expect(own.http, "its own rules go along").to.equal(200);
+    const moved = await caller("no token").rest("PUT", `/files/${source.fileId}`, { folderId: target.folderId });
+    expect(moved.http, "its own rules go along").to.equal(200);
     expect((await caller("no token").contents(source.fileId)).status).to.equal(401);
   });
 

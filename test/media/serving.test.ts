@@ -31,9 +31,9 @@ describe("media: delivery of contents", () => {
       ["lines=0-1", 200, null, bytes],
       ["bytes=", 200, null, bytes],
     ];
-    for (const [range, http, said, part] of cases) {
+    for (const [range, http, contentRange, part] of cases) {
       const answer = await media.contents(id, "", { range });
-      expect([range, answer.status, answer.headers.get("content-range")]).to.deep.equal([range, http, said]);
+      expect([range, answer.status, answer.headers.get("content-range")]).to.deep.equal([range, http, contentRange]);
       const received = Buffer.from(await answer.arrayBuffer());
       if (part) expect(received.equals(part), range).to.equal(true);
       else expect(JSON.parse(String(received)).status).to.equal("RANGE_NOT_SATISFIABLE");
@@ -145,8 +145,8 @@ describe("media: delivery of contents", () => {
   it("lets no name break its header", async () => {
     const name = `q"; filename=x.html; "ü 日本 %41'.txt`;
     const { id } = await media.upload("a.txt", "x", { name });
-    const said = (await media.contents(id)).headers.get("content-disposition")!;
-    expect(said.match(/^inline; filename="[^"\\]*"; filename\*=UTF-8''([\w!#$&+.^`|~%-]*)$/)?.[1]).to.equal(
+    const disposition = (await media.contents(id)).headers.get("content-disposition")!;
+    expect(disposition.match(/^inline; filename="[^"\\]*"; filename\*=UTF-8''([\w!#$&+.^`|~%-]*)$/)?.[1]).to.equal(
       encodeURIComponent(name).replace(/'/g, "%27"),
     );
   });

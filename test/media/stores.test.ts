@@ -106,8 +106,8 @@ describe("media: the store", () => {
 
       before(async () => {
         service = await startTestService({ ROLES: "api", ...environment() });
-        const [own] = await rows<{ space: string }>(service.db, "SELECT space FROM media_store");
-        space = own!.space;
+        const [storedRow] = await rows<{ space: string }>(service.db, "SELECT space FROM media_store");
+        space = storedRow!.space;
         const folder = join(service.dataDir, "media");
         const bucket =
           kind === "folder" ? null : { bucket: "media", prefix: "some/prefix", endpoint: s3.url, region: "eu-west-1" };

@@ -332,8 +332,12 @@ describe("members and invitations", () => {
     const ofAll = await invite(administrator.token, id, { email: address(), role: "reader" });
     const revoked = await as(admin.token, "DELETE", `/v1/organizations/${id}/invitations/${ofAll.body.invitation.id}`);
     expect(outcomeOf(revoked)).to.deep.equal([403, "FORBIDDEN"]);
-    const own = await as(admin.token, "DELETE", `/v1/organizations/${id}/invitations/${invited.body.invitation.id}`);
-    expect(own.http).to.equal(200);
+    const removed = await as(
+      admin.token,
+      "DELETE",
+      `/v1/organizations/${id}/invitations/${invited.body.invitation.id}`,
+    );
+    expect(removed.http).to.equal(200);
   });
 
   it("rejected invitations do not count in the limit of 200 an hour", async () => {

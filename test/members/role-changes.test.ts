@@ -44,10 +44,10 @@ describe("members whose roles change", () => {
     const lower = await as(administrator.token, "PUT", `${members(id)}/${administrator.id}`, { role: "admin" });
     expect(outcomeOf(lower)).to.deep.equal([409, "LAST_OWNER"]);
     const raceRoleChange = async () => {
-      const own = await organization();
-      const [firstOwner, secondOwner] = await Promise.all([join(own.id, "owner"), join(own.id, "owner")]);
-      expect((await as(firstOwner.token, "DELETE", `${members(own.id)}/${administrator.id}`)).http).to.equal(200);
-      return { path: members(own.id), one: firstOwner, two: secondOwner };
+      const created = await organization();
+      const [firstOwner, secondOwner] = await Promise.all([join(created.id, "owner"), join(created.id, "owner")]);
+      expect((await as(firstOwner.token, "DELETE", `${members(created.id)}/${administrator.id}`)).http).to.equal(200);
+      return { path: members(created.id), one: firstOwner, two: secondOwner };
     };
     const races = await Promise.all(Array.from({ length: 8 }, raceRoleChange));
     const answers = await Promise.all(
@@ -375,8 +375,8 @@ describe("members whose roles change", () => {
     expect(set.data.setAppMember).to.deep.equal([{ user: { id: userId }, role: "reader" }]);
     expect(set.data.setOrganizationMember).to.deep.include({ user: { id: userId }, role: "operator" });
     expect(set.data.createResetLink.link).to.contain("/studio/reset#token=");
-    const own = await ask("{ organizations { id name role } }", {}, person);
-    expect(own.data.organizations).to.deep.equal([{ id, name: "Harbour", role: "operator" }]);
+    const ownOrganizations = await ask("{ organizations { id name role } }", {}, person);
+    expect(ownOrganizations.data.organizations).to.deep.equal([{ id, name: "Harbour", role: "operator" }]);
     const again = await invite(administrator.token, id, { email: joined.body.user.email, role: "editor" });
     const accepted = await ask(
       "mutation ($token: String!) { acceptInvitation(token: $token) { id } }",

@@ -75,9 +75,9 @@ describe("runs that end together", () => {
       { state: "running", finished_at: null },
     ]);
     expect(await db.query("SELECT FROM execution_log")).to.deep.equal([]);
-    const own = await start(1);
-    expect(await repository.finish({ id: own, holder: HOLDER, ...ending(1) })).to.equal(true);
-    expect(await repository.finish({ id: own, holder: null, ...ending(1) }), "it has ended").to.equal(false);
+    const runId = await start(1);
+    expect(await repository.finish({ id: runId, holder: HOLDER, ...ending(1) })).to.equal(true);
+    expect(await repository.finish({ id: runId, holder: null, ...ending(1) }), "it has ended").to.equal(false);
   });
 
   it("end in a state that the table of transitions allows", async () => {
@@ -90,10 +90,10 @@ describe("runs that end together", () => {
   });
 
   it("return to the queue only for their holder, and only while they run", async () => {
-    const [own, foreign, ended] = [await start(0), await start(1, randomUUID()), await start(2)];
-    await repository.finish({ id: ended, holder: HOLDER, ...ending(2) });
+    const [heldRun, foreignRun, endedRun] = [await start(0), await start(1, randomUUID()), await start(2)];
+    await repository.finish({ id: endedRun, holder: HOLDER, ...ending(2) });
     const returned = [];
-    for (const id of [own, foreign, ended]) returned.push(await repository.returnClaim(id, HOLDER));
+    for (const id of [heldRun, foreignRun, endedRun]) returned.push(await repository.returnClaim(id, HOLDER));
     expect(returned).to.deep.equal([true, false, false]);
     const states = await db.query("SELECT state FROM run ORDER BY id");
     expect(states.map(({ state }: { state: string }) => state)).to.deep.equal(["queued", "running", "completed"]);
@@ -178,18 +178,18 @@ describe("runs that end together", () => {
   });
 
   it("end only for their holder, and once, whichever runs end with them", async () => {
-    const [own, foreign, queued] = [await start(0), await start(1, randomUUID()), await start(2, null)];
+    const [heldRun, foreignRun, queuedRun] = [await start(0), await start(1, randomUUID()), await start(2, null)];
     const ended = await Promise.all([
-      repository.finish({ id: own, holder: HOLDER, ...ending(0) }),
-      repository.finish({ id: foreign, holder: HOLDER, ...ending(1) }),
-      repository.finish({ id: queued, holder: null, ...ending(5) }),
-      repository.finish({ id: own, holder: HOLDER, ...ending(3) }),
-      repository.finish({ id: queued, holder: HOLDER, ...ending(4) }),
+      repository.finish({ id: heldRun, holder: HOLDER, ...ending(0) }),
+      repository.finish({ id: foreignRun, holder: HOLDER, ...ending(1) }),
+      repository.finish({ id: queuedRun, holder: null, ...ending(5) }),
+      repository.finish({ id: heldRun, holder: HOLDER, ...ending(3) }),
+      repository.finish({ id: queuedRun, holder: HOLDER, ...ending(4) }),
     ]);
     expect(ended).to.deep.equal([true, false, true, false, false]);
     const again = await Promise.all([
-      repository.finish({ id: queued, holder: null, ...ending(5) }),
-      repository.finish({ id: own, holder: HOLDER, ...ending(0) }),
+      repository.finish({ id: queuedRun, holder: null, ...ending(5) }),
+      repository.finish({ id: heldRun, holder: HOLDER, ...ending(0) }),
     ]);
     expect(again).to.deep.equal([false, false]);
     const [{ entries }] = await db.query("SELECT count(*) AS entries FROM execution_log");

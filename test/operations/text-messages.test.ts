@@ -148,8 +148,8 @@ describe("text messages and reports", () => {
 
   it("end by the provider's response: temporary errors wait, permanent ones end, unknown results need a person", async () => {
     await useWebhook();
-    const outcome = async (said: typeof answer) => {
-      answer = said;
+    const outcome = async (providerAnswer: typeof answer) => {
+      answer = providerAnswer;
       const { body } = await sms({ to: "+15550101", body: "x" });
       return until(async () => {
         const [row] = await rows<{ status: string; attempts: number; holder: string | null }>(

@@ -54,12 +54,12 @@ describe("scripts at addresses of other hosts", () => {
     rmSync(folder, { recursive: true, force: true });
   });
 
-  async function withoutHost<T>(what: () => Promise<T>): Promise<T> {
+  async function withoutHost<T>(work: () => Promise<T>): Promise<T> {
     server.closeAllConnections();
     server.close();
     await once(server, "close");
     try {
-      return await what();
+      return await work();
     } finally {
       server.listen(port, "127.0.0.1");
       await once(server, "listening");

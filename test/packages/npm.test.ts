@@ -287,8 +287,8 @@ describe("packages from npm", () => {
       ["another name's package", "a@npm:add-things", /, an npm package such as lodash/],
       ["an address without TLS", "http://example.com/a.js", /must be an https URL/],
     ];
-    for (const [what, dependency, words, published] of REFUSED) {
-      it(what, async () => {
+    for (const [title, dependency, words, published] of REFUSED) {
+      it(title, async () => {
         if (published) registry.publish(published);
         const { http, body } = await create([dependency], "return 1", { name: "refused" });
         expect({ http, status: body.status }, body.error).to.deep.equal({ http: 400, status: "DEPENDENCY_UNRESOLVED" });

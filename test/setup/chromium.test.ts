@@ -61,8 +61,8 @@ describe("the search for Chromium", () => {
       "public/chrome-headless-shell/linux-156.0.1.2/chrome-headless-shell-linux64/chrome-headless-shell",
     );
     const found = findChromium(null, places);
-    const own = put("cache/chrome/linux-99.0.1.2/chrome-linux64/chrome");
-    expect([found, findChromium(null, places)]).to.deep.equal([shared, own]);
+    const downloaded = put("cache/chrome/linux-99.0.1.2/chrome-linux64/chrome");
+    expect([found, findChromium(null, places)]).to.deep.equal([shared, downloaded]);
   });
 
   it("skips files that cannot be started", () => {

@@ -269,11 +269,11 @@ describe("stages and promotions", () => {
     expect(await rows(service.db, "SELECT FROM app WHERE id = $1", [app.id])).to.deep.equal([]);
     const { entries } = (await service.rest("GET", `${appPath(service.appId)}/audit`)).body;
     expect(entries[0]).to.deep.include({ type: "app.stage.remove", data: { stageAppId: app.id } });
-    const own = (await stage({ name: "own", expiresInHours: 1 })).body.app.id;
-    const removed = await service.rest("DELETE", `${appPath(own)}/stages/${own}`);
+    const stageId = (await stage({ name: "own", expiresInHours: 1 })).body.app.id;
+    const removed = await service.rest("DELETE", `${appPath(stageId)}/stages/${stageId}`);
     expect([removed.http, removed.body.status]).to.deep.equal([200, "STAGE_REMOVED"]);
     const after = (await service.rest("GET", `${appPath(service.appId)}/audit`)).body.entries;
-    expect(after[0]).to.deep.include({ type: "app.stage.remove", data: { stageAppId: own } });
+    expect(after[0]).to.deep.include({ type: "app.stage.remove", data: { stageAppId: stageId } });
   });
 
   it("delete a preview when its time is over", async () => {

@@ -328,17 +328,16 @@ describe("the app's own pages", () => {
 
     it("on a debug page: only for the script of its own action in any state, and nothing else", async () => {
       const body = { environment: "server", active: false, triggers: [] };
-      const [own, other] = [
-        await createAction(greetingCode("own"), body),
-        await createAction(greetingCode("other"), body),
-      ];
-      const response = await open(`${actions()}/${own}/compile?html`, cookieOf(service.tokens.editor));
+      const create = (text: string) => createAction(greetingCode(text), body);
+      const [ownId, otherId] = [await create("own"), await create("other")];
+      const root = actions();
+      const response = await open(`${root}/${ownId}/compile?html`, cookieOf(service.tokens.editor));
       expect([response.status, response.headers.get("set-cookie")]).to.deep.equal([200, null]);
       const text = await response.text();
       expect(text.match(/svc_[a-z]+_/g)).to.deep.equal(["svc_viewer_"]);
       const as = /svc_viewer_[\w-]{49}/.exec(text)![0];
-      const asked = [`${actions()}/${own}/compile`, `${actions()}/${other}/compile`, actions(), `${actions()}/${own}`];
-      const answers = await Promise.all(asked.map(async (path) => (await service.rest("GET", path, { as })).http));
+      const paths = [`${root}/${ownId}/compile`, `${root}/${otherId}/compile`, root, `${root}/${ownId}`];
+      const answers = await Promise.all(paths.map(async (path) => (await service.rest("GET", path, { as })).http));
       expect(answers).to.deep.equal([200, 404, 403, 403]);
       const settings = await service.rest("GET", `/v1/apps/${service.appId}/settings`, { as });
       expect(settings.http).to.equal(403);

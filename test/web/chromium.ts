@@ -45,7 +45,7 @@ async function launchShared(): Promise<Browser> {
 async function openProfile(browser: Browser): Promise<Browser> {
   const first = await browser.createBrowserContext();
   const profiles = [first];
-  const own: Partial<Browser> = {
+  const profileBrowser: Partial<Browser> = {
     newPage: (options) => first.newPage(options),
     defaultBrowserContext: () => first,
     setCookie: (...cookies) => first.setCookie(...cookies),
@@ -60,7 +60,8 @@ async function openProfile(browser: Browser): Promise<Browser> {
   };
   return new Proxy(browser, {
     get(_browser, name) {
-      const value = name in own ? own[name as keyof Browser] : Reflect.get(browser, name, browser);
+      const value =
+        name in profileBrowser ? profileBrowser[name as keyof Browser] : Reflect.get(browser, name, browser);
       return typeof value === "function" ? value.bind(browser) : value;
     },
   });

@@ -293,8 +293,8 @@ describe("the example app", () => {
       ],
       ["an option that it has not", () => ({}), () => ["--undo"], /Unknown option '--undo'.*\nUsage/s],
     ];
-    for (const [what, environment, args, words] of sampleOf(rejectedCommands, 0, 4)) {
-      it(`explains in plain words what is wrong: ${what}`, async () => {
+    for (const [title, environment, args, words] of sampleOf(rejectedCommands, 0, 4)) {
+      it(`explains in plain words what is wrong: ${title}`, async () => {
         const output = await runExample(environment(), "--url", service.url, "--app", String(service.appId), ...args());
         expect([output.code, output.stdout]).to.deep.equal([1, ""]);
         expect(output.stderr)

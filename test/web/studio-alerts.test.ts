@@ -86,11 +86,11 @@ describe("alerts in Studio", function () {
     );
   });
 
-  for (const [what, place, input] of [
+  for (const [title, place, input] of [
     ["notification", "notifications/new", field("Title")],
     ["setting", "settings", 'input[aria-label="Key of the new setting"]'],
   ] as const) {
-    it(`stays on an unsaved ${what} until the person discards it`, async () => {
+    it(`stays on an unsaved ${title} until the person discards it`, async () => {
       const hash = `#/${service.appId}/${place}`;
       await studio.open(`${service.appId}/${place}`);
       await studio.replace(input, "half");

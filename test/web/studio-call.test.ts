@@ -138,11 +138,11 @@ describe("the panel Call in Studio", () => {
     await page.waitForSelector(studio.withText("h2", "signed"));
     await studio.button("Call", '//*[@role="tablist"]');
     await page.waitForSelector('[aria-label="Refused requests"] li');
-    const said = await page.$eval('[aria-label="Refused requests"]', (list) => list.textContent!);
-    expect(said).to.match(
+    const text = await page.$eval('[aria-label="Refused requests"]', (list) => list.textContent!);
+    expect(text).to.match(
       /^2 refused: the github signature is missing, not valid or too old\. The last one .* SIGNATURE_INVALID$/,
     );
-    expect(said).to.not.include("text of the body");
+    expect(text).to.not.include("text of the body");
   });
 
   longTest("offers to allow an origin, beside the code and beside a run that failed without it", async () => {

@@ -275,8 +275,8 @@ describe("TypeScript of an action's code", () => {
       ["known"],
     ],
   ];
-  for (const [what, of, expression, members] of DECLARED_PACKAGES) {
-    it(`uses the declarations of an npm package: ${what}`, async () => {
+  for (const [title, of, expression, members] of DECLARED_PACKAGES) {
+    it(`uses the declarations of an npm package: ${title}`, async () => {
       const known = await typesWithPackage(of);
       expect(await complete(`async function execute() { ${expression}| }`, known)).to.deep.equal(members);
       const wrong = await faults(`async function execute() { return ${expression}notThere; }`, known);
@@ -307,8 +307,8 @@ describe("TypeScript of an action's code", () => {
       },
     ],
   ];
-  for (const [what, of] of UNDECLARED_PACKAGES) {
-    it(`uses any for an npm package if ${what}`, async () => {
+  for (const [title, of] of UNDECLARED_PACKAGES) {
+    it(`uses any for an npm package if ${title}`, async () => {
       const known = await typesWithPackage(of);
       expect(known.declarations!.size).to.equal(0);
       expect(await faults("async function execute() { return p.anything().at.all; }", known)).to.deep.equal([]);

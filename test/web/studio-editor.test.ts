@@ -98,10 +98,10 @@ describe("Studio's editor", () => {
     await page.focus(".code-editor textarea");
     await page.keyboard.press("F8");
     await page.waitForSelector(".marker-widget .message");
-    const said = await page.$eval(".marker-widget", (widget) => widget.textContent);
+    const text = await page.$eval(".marker-widget", (widget) => widget.textContent);
     await page.keyboard.press("Escape");
     await page.waitForSelector(".marker-widget", { hidden: true });
-    return said;
+    return text;
   }
 
   longTest(

@@ -176,11 +176,14 @@ export function walkStudio({ width, theme }: WalkOptions): void {
 
     for (const view of VIEW_NAMES) {
       it(`has no accessibility error of axe on any screen of the page “${view}”, and nothing is wider than the window`, async () => {
-        const own = `#/${service.appId}/${view}`;
-        const first = [own, ...(ALWAYS_OPENED_ITEMS[view]?.(content, service) ?? []).map((id) => `${own}/${id}`)];
+        const viewHref = `#/${service.appId}/${view}`;
+        const first = [
+          viewHref,
+          ...(ALWAYS_OPENED_ITEMS[view]?.(content, service) ?? []).map((id) => `${viewHref}/${id}`),
+        ];
         const faults = await walkUrls(
           first,
-          (href) => href === own || href.startsWith(`${own}/`) || href.startsWith(`${own}?`),
+          (href) => href === viewHref || href.startsWith(`${viewHref}/`) || href.startsWith(`${viewHref}?`),
         );
         expect(faults.join("\n\n")).to.equal("");
       });

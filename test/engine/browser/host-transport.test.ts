@@ -31,8 +31,8 @@ describe("a host that requires https (HSTS)", () => {
   let received: string[] = [];
   let onArrival: () => void = () => {};
 
-  const recordArrival = (what: string) => {
-    received.push(what);
+  const recordArrival = (arrival: string) => {
+    received.push(arrival);
     onArrival();
   };
 

@@ -83,8 +83,8 @@ describe("in a network isolate", () => {
   const run = (body: string, mode?: EvaluationMode) =>
     resultOf(host.browsers, `async function execute() { ${body} }`, { mode } as object);
 
-  for (const [at, [what, body]] of sampleOf([...HEAVY_SAMPLES.entries()], 0, 4)) {
-    it(`${what} still work after a request`, async () => {
+  for (const [at, [title, body]] of sampleOf([...HEAVY_SAMPLES.entries()], 0, 4)) {
+    it(`${title} still work after a request`, async () => {
       expect(await run(`await fetch("${host.url}"); ${body}`)).to.equal(OBJECT_COUNTS[at]);
     });
   }

@@ -147,39 +147,41 @@ describe("a run without a document", function () {
     expect(await modeOf("const execute = async () => typeof fetch")).to.equal("network-isolate");
     expect(await modeOf("const execute = async () => [typeof Request, typeof structuredClone]")).to.equal("document");
     expect(await modeOf("const execute = async () => typeof document")).to.equal("document");
-    const own = { name: "own.js", source: "1" };
-    expect(await modeOf("const execute = async () => 1", [own])).to.equal("document");
+    const ownPackage = { name: "own.js", source: "1" };
+    expect(await modeOf("const execute = async () => 1", [ownPackage])).to.equal("document");
     for (const [packages, mode] of [
-      [[{ ...own, mode: "isolate" }], "network-isolate"],
-      [[{ ...own, mode: "network-isolate", network: false }], "network-isolate"],
-      [[{ ...own, mode: "network-isolate" }, own], "document"],
+      [[{ ...ownPackage, mode: "isolate" }], "network-isolate"],
+      [[{ ...ownPackage, mode: "network-isolate", network: false }], "network-isolate"],
+      [[{ ...ownPackage, mode: "network-isolate" }, ownPackage], "document"],
     ] as const) {
       expect(await modeOf("const execute = async () => typeof fetch", [...packages])).to.equal(mode);
     }
     for (const mode of ISOLATES) {
-      expect(await modeOf("const execute = async () => 1", [{ ...own, mode }])).to.equal(mode);
-      expect(await modeOf("const execute = async () => typeof document", [{ ...own, mode }])).to.equal("document");
+      expect(await modeOf("const execute = async () => 1", [{ ...ownPackage, mode }])).to.equal(mode);
+      expect(await modeOf("const execute = async () => typeof document", [{ ...ownPackage, mode }])).to.equal(
+        "document",
+      );
     }
   });
 
   it("has network access if its globals need it, and not otherwise", async () => {
     const ways = "(() => {})['const' + 'ructor']('return fetch')()";
     const ask = `return ${ways}(${JSON.stringify(url)} + "/asked").then(() => "answered", ({ name }) => name)`;
-    const judged: string[] = [];
-    const mayRequest = (address: string) => judged.push(address) > 0;
-    for (const [body, said] of [
+    const requestedUrls: string[] = [];
+    const mayRequest = (address: string) => requestedUrls.push(address) > 0;
+    for (const [body, expected] of [
       [`setTimeout(() => {}, 1); ${ask}`, "TypeError"],
       [`crypto.randomUUID(); ${ask}`, "TypeError"],
       [`void fetch; ${ask}`, "answered"],
     ] as const) {
       arrived = [];
       const code = `const execute = async () => { ${body} }`;
-      expect(await resultOf(browsers, code, { mode: undefined }), body).to.equal(said);
+      expect(await resultOf(browsers, code, { mode: undefined }), body).to.equal(expected);
       const outcome = await browsers.run(runOf(code, { mode: undefined, mayRequest }));
-      expect(outcome, body).to.deep.equal({ ok: true, data: JSON.stringify(said) });
-      expect(arrived, body).to.deep.equal(said === "answered" ? ["/asked", "/asked"] : []);
+      expect(outcome, body).to.deep.equal({ ok: true, data: JSON.stringify(expected) });
+      expect(arrived, body).to.deep.equal(expected === "answered" ? ["/asked", "/asked"] : []);
     }
-    expect(judged).to.deep.equal([`${url}/asked`]);
+    expect(requestedUrls).to.deep.equal([`${url}/asked`]);
   });
 
   it("is not chosen for a package that names other globals of a document", async () => {

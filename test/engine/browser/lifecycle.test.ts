@@ -244,9 +244,9 @@ describe("a run that does not end", () => {
     ["a promise that never settles", "await new Promise(() => {})"],
   ];
   const endless = [
-    ...anywhere.slice(0, 2).map(([what, code]) => [`${what} in mode isolate`, code, { mode: "isolate" }]),
+    ...anywhere.slice(0, 2).map(([title, code]) => [`${title} in mode isolate`, code, { mode: "isolate" }]),
     ...EVALUATION_MODES.slice(1).flatMap((mode) =>
-      anywhere.map(([what, code]) => [`${what} in mode ${mode}`, code, { mode }]),
+      anywhere.map(([title, code]) => [`${title} in mode ${mode}`, code, { mode }]),
     ),
     ["timers", "const again = () => setTimeout(again, 0); again(); await new Promise(() => {});"],
     ["dialogs", "for (;;) alert(1);"],

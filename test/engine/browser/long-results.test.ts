@@ -42,11 +42,11 @@ describe("a long result of a run", () => {
   after(() => browsers.stop());
 
   for (const mode of EVALUATION_MODES) {
-    for (const [what, before] of [
+    for (const [title, before] of [
       ["", ""],
       [", after the run has replaced what a page works with", CHANGED_GLOBALS],
     ]) {
-      it(`in mode ${mode} arrives complete, also characters that are split between two parts${what}`, async () => {
+      it(`in mode ${mode} arrives complete, also characters that are split between two parts${title}`, async () => {
         const text = `"a${"😀é".repeat(150_000)}"`;
         const code = `const execute = async () => { const text = ${JSON.stringify(JSON.parse(text).slice(0, 4))}[0] + "😀é".repeat(150_000); ${before} return text }`;
         const result = await resultOf(browsers, code, { mode });

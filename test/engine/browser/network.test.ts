@@ -49,10 +49,10 @@ describe("a run with a network", () => {
     const at = (path: string) => ({ name: url + path, url: url + path });
 
     it("run before the code, in the listed order, between the packages of this service", async () => {
-      const own = { name: "own.js", source: "order.push('own')" };
+      const ownPackage = { name: "own.js", source: "order.push('own')" };
       const source = "order.push('action'); const execute = async () => [two(), document.scripts.length]";
       for (const mayRequest of [undefined, () => true]) {
-        const packages = [at("/one.js"), own, at("/two.js")];
+        const packages = [at("/one.js"), ownPackage, at("/two.js")];
         const value = await resultOf(open, source, { packages, ...(mayRequest && { mayRequest }) });
         expect(value).to.deep.equal([["one", "own", "two", "action"], 0]);
       }

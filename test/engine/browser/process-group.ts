@@ -21,10 +21,10 @@ export function groupMembers(group: number): number[] {
     .map(Number);
 }
 
-/** Reads the file `what` of the process `pid` in /proc. Returns "" if the process has ended. */
-export function procFile(pid: number, what: "cmdline" | "statm"): string {
+/** Reads a file of the process in /proc. Returns "" if the process has ended. */
+export function procFile(pid: number, file: "cmdline" | "statm"): string {
   try {
-    return readFileSync(`/proc/${pid}/${what}`, "utf8");
+    return readFileSync(`/proc/${pid}/${file}`, "utf8");
   } catch {
     return "";
   }

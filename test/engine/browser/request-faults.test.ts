@@ -103,7 +103,7 @@ for (const [index, mode] of EVALUATION_MODES.filter(modeHasNetwork).entries())
     });
 
     const fetchCode = (address: string) => `const execute = () => fetch("${address}/a?b=c")`;
-    const said = async (where: Browsers, address: string) =>
+    const readErrorMessage = async (where: Browsers, address: string) =>
       (await failureOf(where, fetchCode(address), { mode })).error.message;
 
     for (const scheme of sampleOf(["http", "https"], index, 2)) {
@@ -112,7 +112,7 @@ for (const [index, mode] of EVALUATION_MODES.filter(modeHasNetwork).entries())
 
         it("reports that the host refused the connection", async () => {
           const address = at(closedPort);
-          expect(await said(browsers, address)).to.equal(
+          expect(await readErrorMessage(browsers, address)).to.equal(
             `Failed to fetch ${address}: the host refused the connection (ECONNREFUSED)`,
           );
         });
@@ -120,25 +120,25 @@ for (const [index, mode] of EVALUATION_MODES.filter(modeHasNetwork).entries())
         it("reports that the host did not respond in time", async () => {
           connectTimeoutMs = SHORT_CONNECT_TIMEOUT_MS;
           const address = at(silent.port);
-          expect(await said(browsers, address)).to.equal(
+          expect(await readErrorMessage(browsers, address)).to.equal(
             `Failed to fetch ${address}: the host did not take the connection within 0.4 s (ETIMEDOUT)`,
           );
         });
 
         it("reports that the name does not exist, or that no DNS server answered", async () => {
           const gone = at(8080, "gone.localhost");
-          expect(await said(browsers, gone)).to.equal(
+          expect(await readErrorMessage(browsers, gone)).to.equal(
             `Failed to fetch ${gone}: the host name does not exist (ENOTFOUND)`,
           );
           const broken = at(8080, "broken.localhost");
-          expect(await said(browsers, broken)).to.equal(
+          expect(await readErrorMessage(browsers, broken)).to.equal(
             `Failed to fetch ${broken}: the IP address of the host name could not be found (EAI_AGAIN)`,
           );
         });
 
         it("reports that a run may not reach the address", async () => {
           const address = `${scheme}://127.0.0.1`;
-          expect(await said(strict, address)).to.equal(
+          expect(await readErrorMessage(strict, address)).to.equal(
             `Failed to fetch ${address}: 127.0.0.1 is not a public address: runs can connect only to public addresses`,
           );
         });
@@ -147,7 +147,7 @@ for (const [index, mode] of EVALUATION_MODES.filter(modeHasNetwork).entries())
 
     it("over http reports that another origin is not allowed, and only then", async () => {
       const address = `http://127.0.0.1:${portOf(server)}`;
-      expect(await said(browsers, address)).to.equal(
+      expect(await readErrorMessage(browsers, address)).to.equal(
         `Failed to fetch ${address}: blocked by CORS, because the host does not allow this request from https://app-1.actions.internal (MissingAllowOriginHeader)`,
       );
     });
@@ -173,14 +173,14 @@ for (const [index, mode] of EVALUATION_MODES.filter(modeHasNetwork).entries())
 
     it("over http reports that the host closed the connection without a response", async () => {
       const address = `http://127.0.0.1:${portOf(disconnectingHost)}`;
-      expect(await said(browsers, address)).to.equal(
+      expect(await readErrorMessage(browsers, address)).to.equal(
         `Failed to fetch ${address}: the host closed the connection without an answer`,
       );
     });
 
     it("over https reports that TLS failed", async () => {
       const address = `https://127.0.0.1:${portOf(server)}`;
-      expect(await said(browsers, address)).to.equal(
+      expect(await readErrorMessage(browsers, address)).to.equal(
         `Failed to fetch ${address}: TLS with the host failed (ERR_SSL_PROTOCOL_ERROR)`,
       );
     });

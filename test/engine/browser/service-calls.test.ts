@@ -60,8 +60,8 @@ const ANSWERS: Record<string, RequestListener> = {
     request.on("data", (chunk: Buffer) => chunks.push(chunk));
     request.on("end", () => {
       const { "auth-token": token, "if-match": match, "content-type": type, origin, cookie, referer } = request.headers;
-      const said = { method: request.method, token, match, type, origin, cookie, referer };
-      response.writeHead(200, open).end(JSON.stringify({ ...said, body: Buffer.concat(chunks).toString() }));
+      const received = { method: request.method, token, match, type, origin, cookie, referer };
+      response.writeHead(200, open).end(JSON.stringify({ ...received, body: Buffer.concat(chunks).toString() }));
     });
   },
 };

@@ -297,8 +297,8 @@ describe("a browser without isolates", function () {
     ["no realms", "delete self.ShadowRealm"],
     ["no base64 of bytes", "delete Uint8Array.fromBase64"],
   ] as const;
-  for (const [what, source] of sampleOf(missing, 1, 2))
-    longTest(`runs code with fetch in documents: ${what}`, async () => {
+  for (const [title, source] of sampleOf(missing, 1, 2))
+    longTest(`runs code with fetch in documents: ${title}`, async () => {
       const without = browserAfterScript(source);
       const answer: RequestListener = (_request, response) => {
         response.writeHead(200, { "Access-Control-Allow-Origin": "*" }).end("answered");

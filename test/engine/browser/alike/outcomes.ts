@@ -28,9 +28,9 @@ function outcomes() {
   };
 
   function describeError(error: Any): Any {
-    const own = Reflect.ownKeys(error).map(String).sort().join();
+    const propertyNames = Reflect.ownKeys(error).map(String).sort().join();
     const isOf = CLASSES.filter((name) => error instanceof scope[name]).join();
-    return [isOf, show(String(error.name)), show(String(error.message)), error.code, own];
+    return [isOf, show(String(error.name)), show(String(error.message)), error.code, propertyNames];
   }
 
   async function read(value: Any, depth: number): Promise<Any> {
@@ -38,10 +38,10 @@ function outcomes() {
     if (value instanceof Error || name === "DOMException") return describeError(value);
     if (name === "Response") {
       const { status, statusText, ok, type, redirected, url, bodyUsed } = value;
-      const said = [status, statusText, ok, type, redirected, show(url), bodyUsed];
+      const fields = [status, statusText, ok, type, redirected, show(url), bodyUsed];
       const isOpen = !bodyUsed && value.body !== null && !value.body.locked;
       const headers = [...value.headers].map(([key, text]) => `${key}: ${show(text)}`);
-      return [said, headers, isOpen ? await outcome(() => value.arrayBuffer(), depth) : value.body];
+      return [fields, headers, isOpen ? await outcome(() => value.arrayBuffer(), depth) : value.body];
     }
     if (name === "Headers" || name === "URLSearchParams")
       return [...value].map(([key, text]) => `${key}: ${show(text)}`);
