@@ -54,9 +54,9 @@ async function signIn(page, { url, token }) {
   await page.waitForSelector(".top-bar");
 }
 
-async function openStudio(page, place, shown) {
-  await page.evaluate(`location.hash = ${JSON.stringify(`#/1/${place}`)}`);
-  await page.waitForSelector(shown);
+async function openStudio(page, path, selector) {
+  await page.evaluate(`location.hash = ${JSON.stringify(`#/1/${path}`)}`);
+  await page.waitForSelector(selector);
   await page.waitForNetworkIdle({ idleTime: 500 });
 }
 

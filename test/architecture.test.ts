@@ -51,8 +51,8 @@ const CALL = /\bimport\(\s*["']([^"']+)["']/g;
 
 function importsOnlyTypes(clause: string | undefined): boolean {
   const names = /^\{([^}]*)\}$/.exec(clause?.trim() ?? "")?.[1]?.split(",") ?? [];
-  const given = names.map((name) => name.trim()).filter((name) => name !== "");
-  return given.length > 0 && given.every((name) => name.startsWith("type "));
+  const importedNames = names.map((name) => name.trim()).filter((name) => name !== "");
+  return importedNames.length > 0 && importedNames.every((name) => name.startsWith("type "));
 }
 
 const files = globSync("src/**/*.{ts,tsx}", { cwd: ROOT }).filter((file) => !file.endsWith(".d.ts"));

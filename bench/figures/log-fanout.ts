@@ -42,7 +42,7 @@ interface SubscribedServer {
 /** Opens the WebSockets. Resolves when each socket has received an event and no event is in flight. */
 async function subscribe(
   subscribers: BenchChild,
-  wanted: SubscribersOptions,
+  options: SubscribersOptions,
   emit: () => Promise<void>,
 ): Promise<SubscribedServer> {
   const reports = new EventEmitter();
@@ -58,8 +58,8 @@ async function subscribe(
   });
   // Prevents an unhandled rejection while nothing awaits the promise.
   ended.catch(() => undefined);
-  subscribers.send(wanted);
-  while (lastReport.reachedSockets < wanted.sockets) {
+  subscribers.send(options);
+  while (lastReport.reachedSockets < options.sockets) {
     await emit();
     await Promise.race([delay(WARM_UP_INTERVAL_MS), ended]);
   }
@@ -138,8 +138,8 @@ function subscribeToService(
   db: Client,
   subscribers: BenchChild,
 ): Promise<SubscribedServer> {
-  const wanted = { url, token: first.tokens.editor, query: LOG_SUBSCRIPTION, sockets: SOCKET_COUNT };
-  return subscribe(subscribers, wanted, () => addLogEntry(db, first.appId, createPayload()));
+  const options = { url, token: first.tokens.editor, query: LOG_SUBSCRIPTION, sockets: SOCKET_COUNT };
+  return subscribe(subscribers, options, () => addLogEntry(db, first.appId, createPayload()));
 }
 
 export async function run(rounds: number): Promise<FigureRow[]> {

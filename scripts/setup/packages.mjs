@@ -30,16 +30,16 @@ function mayBeAbsent(entry, machine) {
  * `isServiceOnly`, development packages may be missing.
  */
 export function arePackagesStale(root, machine = process, isServiceOnly = false) {
-  const wanted = readPackages(join(root, "package-lock.json"));
+  const locked = readPackages(join(root, "package-lock.json"));
   const installed = readPackages(join(root, "node_modules/.package-lock.json"));
-  if (!wanted || !installed) return true;
+  if (!locked || !installed) return true;
   const differs = ([path, entry]) => {
     if (path === "" || (isServiceOnly && entry.dev)) return false;
     const found = installed[path];
     if (!found) return !mayBeAbsent(entry, machine);
     return found.version !== entry.version || found.integrity !== entry.integrity;
   };
-  return Object.entries(wanted).some(differs) || Object.keys(installed).some((path) => !(path in wanted));
+  return Object.entries(locked).some(differs) || Object.keys(installed).some((path) => !(path in locked));
 }
 
 const STAGE_PREFIX = ".setup.packages";

@@ -104,13 +104,13 @@ export class WebBundles {
   removeOldFiles(otherFiles) {
     for (const key of this.#bundles.keys()) if (!this.#used.has(key)) this.#bundles.delete(key);
     const outputs = [...this.#bundles.values()].flatMap((bundle) => Object.keys(bundle.outputs));
-    const kept = new Set([
+    const currentFiles = new Set([
       ...outputs.map((file) => join(this.#root, file)),
       ...otherFiles.map((file) => join(this.#folder, file)),
     ]);
     for (const entry of globSync("**/*", { cwd: this.#folder, withFileTypes: true })) {
       const file = join(entry.parentPath, entry.name);
-      if (entry.isFile() && !kept.has(file.replace(COMPRESSED_ENDING, ""))) rmSync(file);
+      if (entry.isFile() && !currentFiles.has(file.replace(COMPRESSED_ENDING, ""))) rmSync(file);
     }
   }
 

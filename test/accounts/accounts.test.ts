@@ -253,8 +253,8 @@ describe("accounts of people", () => {
   it("a reset link sets a new passphrase once and ends all sessions; a request never says whether the account exists", async () => {
     const account = await setup();
     const { email } = account;
-    const asked = [await post("reset", { email }), await post("reset", { email: "nobody@example.com" })];
-    for (const { http, body } of asked) expect([http, body]).to.deep.equal([202, asked[0]!.body]);
+    const answers = [await post("reset", { email }), await post("reset", { email: "nobody@example.com" })];
+    for (const { http, body } of answers) expect([http, body]).to.deep.equal([202, answers[0]!.body]);
     const { token } = await made.accounts.createResetLink(
       account.body.user.id,
       { personId: null },

@@ -43,15 +43,15 @@ describe("a reset of a passphrase", () => {
   it("ends the access of programs that the person's sessions allowed, and of no other program", async () => {
     const { authorizeClient, may, refresh } = oauthCalls(() => service);
     const [account, other] = [await createSignedInPerson(service), await createSignedInPerson(service)];
-    const [ended, kept] = [
+    const [ended, untouched] = [
       await authorizeClient(["read"], account.token),
       await authorizeClient(["read"], other.token),
     ];
-    expect([await may(ended.tokens.access_token), await may(kept.tokens.access_token)]).to.deep.equal([200, 200]);
+    expect([await may(ended.tokens.access_token), await may(untouched.tokens.access_token)]).to.deep.equal([200, 200]);
     await reset(account.user.id);
     await until(async () => (await may(ended.tokens.access_token)) === 401);
     expect((await refresh(ended.clientId, ended.tokens.refresh_token)).body.error).to.equal("invalid_grant");
-    expect((await refresh(kept.clientId, kept.tokens.refresh_token)).http).to.equal(200);
+    expect((await refresh(untouched.clientId, untouched.tokens.refresh_token)).http).to.equal(200);
   });
 
   const REQUESTS: RequestInProgress[] = [

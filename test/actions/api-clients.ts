@@ -35,10 +35,10 @@ export interface ApiClient {
 type PickValue = (body: Record<string, unknown>) => unknown;
 
 function query(values: Record<string, unknown>): string {
-  const given = Object.entries(values).filter(([, value]) => value !== undefined);
-  return given.length === 0
+  const defined = Object.entries(values).filter(([, value]) => value !== undefined);
+  return defined.length === 0
     ? ""
-    : `?${new URLSearchParams(given.map(([name, value]): [string, string] => [name, String(value)]))}`;
+    : `?${new URLSearchParams(defined.map(([name, value]): [string, string] => [name, String(value)]))}`;
 }
 
 export function createRestApiClient({ rest, appId }: TestService): ApiClient {
@@ -121,18 +121,18 @@ export function createGraphqlApiClient({ graphql, appId }: TestService): ApiClie
     values: Record<string, [type: string, value: unknown]>,
     call?: Call,
   ): Promise<Outcome> => {
-    const given = Object.entries(values).filter(([, [, value]]) => value !== undefined);
-    const declared = ["$appId: Int!", ...given.map(([name, [type]]) => `$${name}: ${type}`)].join(", ");
-    const passed = ["appId: $appId", ...given.map(([name]) => `${name}: $${name}`)].join(", ");
-    const variables = { appId, ...Object.fromEntries(given.map(([name, [, value]]) => [name, value])) };
+    const defined = Object.entries(values).filter(([, [, value]]) => value !== undefined);
+    const declared = ["$appId: Int!", ...defined.map(([name, [type]]) => `$${name}: ${type}`)].join(", ");
+    const passed = ["appId: $appId", ...defined.map(([name]) => `${name}: $${name}`)].join(", ");
+    const variables = { appId, ...Object.fromEntries(defined.map(([name, [, value]]) => [name, value])) };
     const text = `${operation} (${declared}) { ${field}(${passed}) ${selection} }`;
     const { data, errors } = await graphql(text, variables, call);
     const [first] = errors ?? [];
     if (!first) return { status: "OK", value: plain(data[field]) };
     return { status: first.extensions.status, error: first.message, value: first.extensions };
   };
-  const compared = async (asked: Promise<Outcome>): Promise<Outcome> => {
-    const outcome = await asked;
+  const compared = async (request: Promise<Outcome>): Promise<Outcome> => {
+    const outcome = await request;
     return outcome.status === "OK" ? { ...outcome, value: restDiff(outcome.value) } : outcome;
   };
   const id = (value: number): [string, number] => ["Int!", value];

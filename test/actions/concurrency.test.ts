@@ -124,8 +124,8 @@ describe("concurrent changes of actions", () => {
 
     it(`an Idempotency-Key over ${name} applies to one request, and not to a failed one`, async () => {
       const call = callWithKey(newName("key"));
-      const taken = await make(apiClient);
-      const data = validAction({ name: taken.name });
+      const existing = await make(apiClient);
+      const data = validAction({ name: existing.name });
       expect((await createApiClient(service).create(data, call)).status).to.equal("NAME_ALREADY_EXISTS");
       expect((await createApiClient(service).create(validAction(), call)).status).to.equal("OK");
       expect((await createApiClient(service).create(validAction(), call)).status).to.equal("REQUEST_INVALID");

@@ -65,8 +65,8 @@ describe("export and import of an app", () => {
         ...changes,
       });
       const importReport = async (document: unknown, dryRun?: boolean) => {
-        const { status: _, ...told } = (await apiClient.import(document, dryRun)).value;
-        return told;
+        const { status: _, ...rest } = (await apiClient.import(document, dryRun)).value;
+        return rest;
       };
 
       it("exports drafts by name, without IDs, times, assets, live versions or legacy actions", async () => {

@@ -89,8 +89,8 @@ describe("versions of an action", () => {
         await apiClient.update(id, { description: "never live" });
         await apiClient.update(id, { description: "draft" });
         const versions: { id: number; description: string }[] = (await apiClient.versions(id)).value.versions;
-        const restore = (wanted: string) =>
-          apiClient.restore(id, versions.find(({ description }) => description === wanted)!.id);
+        const restore = (wantedDescription: string) =>
+          apiClient.restore(id, versions.find(({ description }) => description === wantedDescription)!.id);
         await service.rest("PUT", app, { body: { requiresTests: true } });
         try {
           expect((await apiClient.publish(id)).status).to.equal("TESTS_REQUIRED");
@@ -350,12 +350,12 @@ describe("versions of an action", () => {
       };
       const log = pino(new Writable({ write }));
       const allowAgain = await refuseSnapshots(service);
-      const taken = await service.db.transaction(async (manager) => {
+      const snapshotId = await service.db.transaction(async (manager) => {
         const row = await manager.findOneByOrFail(ActionRow, { id });
         return storeDraftVersion(manager, log, row, { occasion: "update", personId: null });
       });
       await allowAgain();
-      expect(taken).to.equal(null);
+      expect(snapshotId).to.equal(null);
       expect(lines).to.have.length(1);
       expect(JSON.parse(lines[0]!)).to.deep.include({
         level: 50,

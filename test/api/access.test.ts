@@ -72,7 +72,7 @@ describe("the access matrix", () => {
   const callers: TestCaller[] = [];
   const apps: Record<CallerScope, number> = { own: 0, another: 0, foreign: 0, missing: 2_000_000_000 };
   const organizations: Record<CallerScope, number> = { ...apps };
-  const scopeOfApp = (appId: number) => (Object.keys(apps) as CallerScope[]).find((place) => apps[place] === appId)!;
+  const scopeOfApp = (appId: number) => (Object.keys(apps) as CallerScope[]).find((scope) => apps[scope] === appId)!;
 
   async function insert(sql: string, parameters: unknown[]): Promise<number> {
     const [row] = await rows<{ id: number }>(service.db, `${sql} RETURNING id`, parameters);
@@ -125,7 +125,7 @@ describe("the access matrix", () => {
   function expected(
     operation: Operation,
     { role, scopes, reachableScopes, name }: TestCaller,
-    place: CallerScope,
+    scope: CallerScope,
   ): string {
     if (OPERATIONS_WITHOUT_APP.includes(operation)) {
       return isOperationAllowedForRole(operation, role ?? "reader", scopes) ? "passed" : "FORBIDDEN";
@@ -133,10 +133,10 @@ describe("the access matrix", () => {
     if (role === null || !isOperationAllowedForRole(operation, role, scopes)) return "FORBIDDEN";
     if (ORGANIZATION_OPERATIONS.includes(operation)) {
       if (name === "administrator") return "passed";
-      return reachableScopes.includes("another") && reachableScopes.includes(place) ? "passed" : "FORBIDDEN";
+      return reachableScopes.includes("another") && reachableScopes.includes(scope) ? "passed" : "FORBIDDEN";
     }
-    if (name === "administrator") return place === "missing" ? "APP_NOT_FOUND" : "passed";
-    return reachableScopes.includes(place) ? "passed" : "FORBIDDEN";
+    if (name === "administrator") return scope === "missing" ? "APP_NOT_FOUND" : "passed";
+    return reachableScopes.includes(scope) ? "passed" : "FORBIDDEN";
   }
 
   before(async () => {
@@ -193,13 +193,13 @@ describe("the access matrix", () => {
   });
   after(() => service.stop());
 
-  const PLACES = ["own", "another", "foreign", "missing"] as const;
+  const SCOPES = ["own", "another", "foreign", "missing"] as const;
 
   /** In `npm test`, selects two thirds of the callers for their own app, and a sixth for other apps. The long tests use all callers. */
-  function sampleOfCallers(index: number, place: CallerScope): TestCaller[] {
-    const first = index + PLACES.indexOf(place);
+  function sampleOfCallers(index: number, scope: CallerScope): TestCaller[] {
+    const first = index + SCOPES.indexOf(scope);
     const sample =
-      place === "own"
+      scope === "own"
         ? [...sampleOf(callers, first, 3), ...sampleOf(callers, first + 1, 3)]
         : sampleOf(callers, first, 6);
     return callers.filter((caller) => sample.includes(caller));
@@ -210,17 +210,17 @@ describe("the access matrix", () => {
       expect(await sendSampleCall(operation, null, apps.own)).to.equal("UNAUTHORIZED");
     });
 
-    for (const place of PLACES) {
-      if (OPERATIONS_WITHOUT_APP.includes(operation) && place !== "own") continue;
-      it(`${operation} of ${SCOPE_TITLES[place]} is only for the callers of its row`, async () => {
-        const sample = sampleOfCallers(index, place);
+    for (const scope of SCOPES) {
+      if (OPERATIONS_WITHOUT_APP.includes(operation) && scope !== "own") continue;
+      it(`${operation} of ${SCOPE_TITLES[scope]} is only for the callers of its row`, async () => {
+        const sample = sampleOfCallers(index, scope);
         const outcomes = sample.map(async ({ name, token }) => [
           name,
-          await sendSampleCall(operation, token, apps[place]),
+          await sendSampleCall(operation, token, apps[scope]),
         ]);
         const found = Object.fromEntries(await Promise.all(outcomes));
-        const wanted = sample.map((caller) => [caller.name, expected(operation, caller, place)]);
-        expect(found).to.deep.equal(Object.fromEntries(wanted));
+        const expectedOutcomes = sample.map((caller) => [caller.name, expected(operation, caller, scope)]);
+        expect(found).to.deep.equal(Object.fromEntries(expectedOutcomes));
       });
     }
   }
@@ -234,30 +234,30 @@ describe("the access matrix", () => {
   });
 
   /** Returns the expected outcome of a route about people. Only a session can manage an account. */
-  function expectedOutcome(route: string, caller: TestCaller, place: CallerScope): string {
+  function expectedOutcome(route: string, caller: TestCaller, scope: CallerScope): string {
     const [operation, on] = PEOPLE_ROUTES[route]!;
     if (on === "session") return caller.isSession ? "passed" : "FORBIDDEN";
-    if (on !== "organization") return expected(operation, caller, place);
+    if (on !== "organization") return expected(operation, caller, scope);
     const { name, role, scopes, reachableScopes } = caller;
     if (role === null || !isOperationAllowedForRole(operation, role, scopes)) return "FORBIDDEN";
-    return name === "administrator" || (reachableScopes.includes("another") && reachableScopes.includes(place))
+    return name === "administrator" || (reachableScopes.includes("another") && reachableScopes.includes(scope))
       ? "passed"
       : "FORBIDDEN";
   }
 
   for (const [index, route] of Object.keys(PEOPLE_ROUTES).entries()) {
     it(`${route} is only for the callers of its row`, async () => {
-      for (const place of ["own", "foreign"] as const) {
+      for (const scope of ["own", "foreign"] as const) {
         const ask = async ({ name, token }: TestCaller) => {
-          const asker = { token, organizationId: organizations[place], appId: apps[place], runId: 1 };
-          const status = await peopleSample(route)(service, asker);
+          const operationCaller = { token, organizationId: organizations[scope], appId: apps[scope], runId: 1 };
+          const status = await peopleSample(route)(service, operationCaller);
           expect(status, "the service must not fail").to.not.equal("INTERNAL_ERROR");
           return [name, status !== null && REFUSALS.includes(status) ? status : "passed"];
         };
-        const sample = sampleOfCallers(index, place);
+        const sample = sampleOfCallers(index, scope);
         const found = Object.fromEntries(await Promise.all(sample.map(ask)));
-        const wanted = sample.map((caller) => [caller.name, expectedOutcome(route, caller, place)]);
-        expect(found, place).to.deep.equal(Object.fromEntries(wanted));
+        const expectedOutcomes = sample.map((caller) => [caller.name, expectedOutcome(route, caller, scope)]);
+        expect(found, scope).to.deep.equal(Object.fromEntries(expectedOutcomes));
       }
     });
   }
@@ -286,8 +286,10 @@ describe("the access matrix", () => {
       ["mutation", schema.getMutationType()!],
     ] as const) {
       for (const field of Object.values(type.getFields())) {
-        const given = field.args.filter(({ type }) => isNonNullType(type)).map((arg) => `${arg.name}: ${value(arg)}`);
-        const passed = given.length > 0 ? `(${given.join(", ")})` : "";
+        const requiredArguments = field.args
+          .filter(({ type }) => isNonNullType(type))
+          .map((arg) => `${arg.name}: ${value(arg)}`);
+        const passed = requiredArguments.length > 0 ? `(${requiredArguments.join(", ")})` : "";
         const selection = isCompositeType(getNamedType(field.type)) ? "{ __typename }" : "";
         const text = `${operation} { ${field.name}${passed} ${selection} }`;
         requests += 1;

@@ -298,19 +298,19 @@ describe("Svc.AI", () => {
       const refusal = JSON.stringify({
         error: { message: `bad key ${KEY}`, type: "invalid_request_error", code: "invalid_api_key" },
       });
-      for (const [given, code] of [
+      for (const [providerAnswer, code] of [
         [{ status: 429, text: refusal }, "LIMIT"],
         [{ status: 401, text: refusal }, "TRANSPORT"],
         [{ status: 500, text: "{}" }, "TRANSPORT"],
         [{ text: "{}" }, "TRANSPORT"],
         [{ text: "{ broken" }, "TRANSPORT"],
       ] as const) {
-        answer = given;
+        answer = providerAnswer;
         const failure = await failing(ask(HELLO));
         expect(failure.code).to.equal(code);
         expect(failure.message).to.not.include(KEY);
-        if ("status" in given)
-          expect(failure.message).to.include(`${url}/v1/chat/completions answered ${given.status}`);
+        if ("status" in providerAnswer)
+          expect(failure.message).to.include(`${url}/v1/chat/completions answered ${providerAnswer.status}`);
       }
       // The provider chooses the type of its error, so the type may contain the key.
       const named = "key_of_lower_case_0123456789abcdef";

@@ -62,8 +62,8 @@ describe("conditional requests", () => {
 
   const expectChanged = ({ http, body }: Answer, status: string) => {
     expect([http, body.status]).to.deep.equal([409, status]);
-    const stands = body.action ?? body.entry ?? body.resource;
-    expect(stands.updatedAt).to.match(/^\d{4}-/);
+    const stored = body.action ?? body.entry ?? body.resource;
+    expect(stored.updatedAt).to.match(/^\d{4}-/);
   };
 
   for (const [index, [name, { make, body, list }]] of Object.entries(REST_CHANGES).entries()) {

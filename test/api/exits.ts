@@ -82,8 +82,8 @@ function call(field: GraphQLField<unknown, unknown>, ids: Ids): string {
     ({ name, type, defaultValue }) =>
       (isNonNullType(type) && defaultValue === undefined) || OPTIONAL_ARGUMENTS[field.name] === name,
   );
-  const given = required.map(({ name, type }) => `${name}: ${argument(name, String(type), ids)}`).join(", ");
-  return `${field.name}${given && `(${given})`}${selection(field.type, 5)}`;
+  const argumentsText = required.map(({ name, type }) => `${name}: ${argument(name, String(type), ids)}`).join(", ");
+  return `${field.name}${argumentsText && `(${argumentsText})`}${selection(field.type, 5)}`;
 }
 
 const schema = (): GraphQLSchema => buildSchema(readFileSync(SCHEMA, "utf8"));

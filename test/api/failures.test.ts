@@ -296,9 +296,9 @@ describe("errors that callers get", () => {
     ["an upgrade to HTTP/2, as Java's HttpClient does", { Connection: "Upgrade, HTTP2-Settings", Upgrade: "h2c" }],
     ["an unknown expectation", { Expect: "other" }],
   ];
-  for (const [title, asked] of ignored) {
+  for (const [title, ignoredHeaders] of ignored) {
     it(`none if the client asks for ${title}: the service ignores it`, async () => {
-      const headers = { "Auth-token": service.tokens.editor, "Content-Type": "application/json", ...asked };
+      const headers = { "Auth-token": service.tokens.editor, "Content-Type": "application/json", ...ignoredHeaders };
       const outgoing = request(`${service.url}/v1/apps/1/settings`, { method: "POST", headers });
       const [answer] = await once(outgoing.end(JSON.stringify({ [title]: 1 })), "response");
       const body = await text(answer);

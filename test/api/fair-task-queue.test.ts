@@ -92,10 +92,10 @@ describe("turns on the main thread", () => {
   it("are rejected if too much work of one sender waits; another sender still gets turns", async () => {
     const clock = createClock();
     const turns = createFairTaskQueue(clock);
-    const asked = Promise.allSettled(Array.from({ length: 300 }, () => turns.runInTurn("a", () => clock.pass(1))));
+    const results = Promise.allSettled(Array.from({ length: 300 }, () => turns.runInTurn("a", () => clock.pass(1))));
     const other = turns.runInTurn("b", () => "served");
     await clock.run();
-    const refused = (await asked)
+    const refused = (await results)
       .filter((result) => result.status === "rejected")
       .map(({ reason }) => reason as ActionError);
     expect(refused.length).to.be.within(30, 60);

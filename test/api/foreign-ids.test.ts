@@ -264,7 +264,7 @@ describe("IDs of another app", () => {
   it("are rejected by every query and mutation that takes one", async () => {
     const schema = await loadSchema();
     const before = await stateOfOther();
-    let asked = 0;
+    let fieldCount = 0;
     let calls = 0;
     const faults: string[] = [];
     for (const [operation, type] of [
@@ -280,7 +280,7 @@ describe("IDs of another app", () => {
           calls += 1;
           const text = `${operation} { ${callOf(field, service.appId, filling)} }`;
           for (const kind of sampleOf(CALLERS, calls, 2)) {
-            asked += 1;
+            fieldCount += 1;
             const { data, errors } = await service.graphql(text, {}, { as: tokens.get(kind)! });
             const answer = JSON.stringify({ data, errors });
             if (answer.includes(CANARY)) faults.push(`${kind} ${text}: ${answer}`);
@@ -291,7 +291,7 @@ describe("IDs of another app", () => {
       }
     }
     expect(faults).to.deep.equal([]);
-    expect(asked).to.be.above(200);
+    expect(fieldCount).to.be.above(200);
     expect(await stateOfOther()).to.deep.equal(before);
   });
 });
@@ -305,12 +305,12 @@ function literalOf({ type }: GraphQLArgument): string {
 }
 
 function callOf(field: GraphQLField<unknown, unknown>, appId: number, filling: Record<string, number>): string {
-  const given = field.args.flatMap((arg) => {
+  const argumentTexts = field.args.flatMap((arg) => {
     if (arg.name === "appId") return [`appId: ${appId}`];
     if (arg.name in filling) return [`${arg.name}: ${filling[arg.name]}`];
     return isNonNullType(arg.type) ? [`${arg.name}: ${literalOf(arg)}`] : [];
   });
-  return `${field.name}(${given.join(", ")}) ${selectionOf(field.type, 3)}`;
+  return `${field.name}(${argumentTexts.join(", ")}) ${selectionOf(field.type, 3)}`;
 }
 
 function selectionOf(type: GraphQLOutputType, levels: number): string {

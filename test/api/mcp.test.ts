@@ -276,14 +276,14 @@ describe("agents", () => {
       const nextValues = () => Array.from({ length: 6 }, () => values[turn++ % values.length]);
       const calls = Object.entries(VALID_ARGUMENTS).flatMap(([tool, args]) => {
         const changed = Object.keys(args).flatMap((name) => nextValues().map((value) => ({ ...args, [name]: value })));
-        return [args, { ...args, appId: other.appId }, ...changed].map((given) => ({ tool, given }));
+        return [args, { ...args, appId: other.appId }, ...changed].map((toolArguments) => ({ tool, toolArguments }));
       });
       const faulty: string[] = [];
-      const attack = async ({ tool, given }: (typeof calls)[number]) => {
-        const { text } = await call(agent, tool, given);
+      const attack = async ({ tool, toolArguments }: (typeof calls)[number]) => {
+        const { text } = await call(agent, tool, toolArguments);
         const leaked = [...CANARIES, ...PROTECTED_CANARIES].find((canary) => text.includes(canary));
         if (leaked === undefined && !/INTERNAL_ERROR|\bat .*\.js:\d|\/work\/|node_modules/.test(text)) return;
-        faulty.push(`${tool} ${JSON.stringify(given).slice(0, 200)}: ${leaked ?? text.slice(0, 200)}`);
+        faulty.push(`${tool} ${JSON.stringify(toolArguments).slice(0, 200)}: ${leaked ?? text.slice(0, 200)}`);
       };
       while (calls.length > 0) {
         count += Math.min(8, calls.length);

@@ -76,8 +76,8 @@ describe("the metrics", () => {
 
   it("show how long the oldest due tick has waited if no scheduler claims it", async () => {
     expect((await read()).text).to.include("svc_schedule_lag_seconds 0\n");
-    const wanted = { name: "late", triggers: [{ trigger: "schedule" }], frequency: "*/2 * * * *" };
-    await insertPublishedActions(service.db, service.appId, [wanted]);
+    const fields = { name: "late", triggers: [{ trigger: "schedule" }], frequency: "*/2 * * * *" };
+    await insertPublishedActions(service.db, service.appId, [fields]);
     await service.db.query("UPDATE schedule SET next_tick = now() - interval '90 seconds'");
     const { text } = await read();
     expect(Number(/^svc_schedule_lag_seconds (.*)$/m.exec(text)?.[1])).to.be.within(90, 9_000);

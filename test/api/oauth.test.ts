@@ -82,13 +82,13 @@ describe("programs that people allow", () => {
   it("get a code only if a person allows it, for the app and scopes that the person chose", async () => {
     const clientId = await newClient();
     const { query } = newRequest(clientId);
-    const asked = await service.rest("GET", `/oauth/consent?${query}`);
-    expect(asked.body).to.deep.include({
+    const consent = await service.rest("GET", `/oauth/consent?${query}`);
+    expect(consent.body).to.deep.include({
       client: "Test program",
       to: "127.0.0.1:7777",
       scopes: ["read", "run", "manage"],
     });
-    expect(asked.body.apps[0]).to.include({ id: service.appId });
+    expect(consent.body.apps[0]).to.include({ id: service.appId });
     for (const as of [null, "api", "viewer", "live"]) {
       expect((await decide(query, {}, as)).http, String(as)).to.be.oneOf([401, 403]);
     }

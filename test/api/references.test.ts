@@ -95,8 +95,9 @@ describe("IDs and names", () => {
 
   it("of data sources find the right one, over REST", async () => {
     const sourcePath = `${base}/data-sources/${sourceId}`;
-    const which = async (path: string) => (await service.rest("POST", path, { body: {} })).body.entries[0].data.Which;
-    expect([await which(`${sourcePath}/query`), await which(`${sourcePath}/query?by=name`)]).to.deep.equal([
+    const readWhich = async (path: string) =>
+      (await service.rest("POST", path, { body: {} })).body.entries[0].data.Which;
+    expect([await readWhich(`${sourcePath}/query`), await readWhich(`${sourcePath}/query?by=name`)]).to.deep.equal([
       "id",
       "name",
     ]);

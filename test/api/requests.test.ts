@@ -83,12 +83,12 @@ describe("requests of server actions", () => {
     ["document", "document.title;"],
     ["document", "void Svc.configure;"],
   ] as const;
-  for (const [mode, also] of sampleOf(sandboxes, 0, 3)) {
-    describe(`request() in the sandbox ${mode} (${also})`, () => {
+  for (const [mode, feature] of sampleOf(sandboxes, 0, 3)) {
+    describe(`request() in the sandbox ${mode} (${feature})`, () => {
       it("resolves with status, headers, body, ok and json() for every status", async () => {
         answer = (_request, response) =>
           response.writeHead(404, { "content-type": "application/json", "set-cookie": "a=1" }).end('{"a":"ü"}');
-        const { result, runId, ...rest } = await run(`${also}
+        const { result, runId, ...rest } = await run(`${feature}
           const response = await Svc.App.V3.Actions.request({ url: payload.origin + "/p", query: { q: "x y" } });
           return { ...response, json: response.json(), keys: Object.keys(response.headers) }`);
         expect(result, JSON.stringify(rest)).to.deep.include({
@@ -113,7 +113,7 @@ describe("requests of server actions", () => {
       it("sends text, bytes, JSON and forms, and returns JSON and bytes of any size", async () => {
         answer = (request, response) =>
           response.setHeader("content-encoding", "gzip").end(gzipSync(`"${request.method}"`));
-        const { result, error } = await run(`${also}
+        const { result, error } = await run(`${feature}
           const { request } = Svc.App.V3.Actions;
           const send = (options) => request({ url: payload.origin, method: "POST", responseType: "json", ...options });
           const text = await send({ body: "grüße" });
@@ -138,7 +138,7 @@ describe("requests of server actions", () => {
         ]);
         const bytes = Buffer.alloc(5 * 1024 * 1024, "grüße\u{1f600}");
         answer = (_request, response) => response.end(bytes);
-        const long = await run(`${also}
+        const long = await run(`${feature}
           const { request } = Svc.App.V3.Actions;
           const { body } = await request({ url: payload.origin, responseType: "bytes" });
           const text = (await request({ url: payload.origin })).body;
@@ -147,22 +147,22 @@ describe("requests of server actions", () => {
       });
 
       it("sends eight at once and queues more, and ends with the run", async () => {
-        const held: (() => void)[] = [];
+        const respondLater: (() => void)[] = [];
         let isReleased = false;
         answer = (_request, response) => {
           if (isReleased) return response.end("x");
-          held.push(() => response.end("x"));
-          if (held.length < 8) return;
+          respondLater.push(() => response.end("x"));
+          if (respondLater.length < 8) return;
           // If the service sent more than eight requests at once, the ninth request would arrive within 100 ms.
           setTimeout(() => {
             isReleased = true;
-            for (const end of held) end();
+            for (const end of respondLater) end();
           }, 100);
         };
-        const all = `${also} const { request } = Svc.App.V3.Actions;
+        const all = `${feature} const { request } = Svc.App.V3.Actions;
           const all = Array.from({ length: 30 }, () => request({ url: payload.origin }));`;
         const { result } = await run(`${all} return (await Promise.all(all)).length;`);
-        expect([result, held.length]).to.deep.equal([30, 8]);
+        expect([result, respondLater.length]).to.deep.equal([30, 8]);
         let isOpen = false;
         const closed = new Promise<void>((resolve) => {
           // The server answers each request except the first. That request is still open when the run ends.
@@ -179,7 +179,7 @@ describe("requests of server actions", () => {
 
       it("rejects with an Error and its code, and runs nothing without a listed origin", async () => {
         const policy = await run(
-          `${also} try { await Svc.App.V3.Actions.request({ url: payload.origin }); } catch (error) {
+          `${feature} try { await Svc.App.V3.Actions.request({ url: payload.origin }); } catch (error) {
              return [error instanceof Error, error.code, error.message]; }`,
           { integrationOrigins: [] },
         );
@@ -190,7 +190,7 @@ describe("requests of server actions", () => {
 
       it("reads settings by Svc.App.Settings.get", async () => {
         await service.rest("POST", `/v1/apps/${service.appId}/settings`, { body: { _list: { a: [1] } } });
-        const { result, error } = await run(`${also}
+        const { result, error } = await run(`${feature}
           const { Settings } = Svc.App; return [Svc.App.Settings.get("_list"), Settings.get("_none") === undefined, Settings.get("toString") === undefined]`);
         expect(result, error).to.deep.equal([{ a: [1] }, true, true]);
       });

@@ -10,7 +10,7 @@ const aborted = (signal: AbortSignal) => signal.aborted || once(signal, "abort")
 describe("a response", () => {
   it("ends when the caller of an HTTP request has disconnected, and not before", async () => {
     const arrived = Promise.withResolvers<AbortSignal>();
-    const server = createServer((asked, reply) => arrived.resolve(createResponseEndSignal(asked, reply)));
+    const server = createServer((incoming, reply) => arrived.resolve(createResponseEndSignal(incoming, reply)));
     server.listen(0, "127.0.0.1");
     await once(server, "listening");
     const call = request({ port: (server.address() as AddressInfo).port, host: "127.0.0.1" }).end();

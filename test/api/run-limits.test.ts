@@ -42,25 +42,25 @@ describe("the limits of an action", () => {
       "debounce",
       "timeoutMs",
     );
-    const given = { concurrency: { policy: "queue" }, debounce: { delayMs: 50 }, timeoutMs: 500 };
-    const kept = {
+    const limits = { concurrency: { policy: "queue" }, debounce: { delayMs: 50 }, timeoutMs: 500 };
+    const storedLimits = {
       concurrency: { policy: "queue", limit: 1, key: null },
       debounce: { delayMs: 50, maxWaitMs: 500, manual: false },
       timeoutMs: 500,
     };
-    const id = await create("limited", given);
-    expect((await service.rest("GET", `${actions}/${id}`)).body.action).to.deep.include(kept);
+    const id = await create("limited", limits);
+    expect((await service.rest("GET", `${actions}/${id}`)).body.action).to.deep.include(storedLimits);
     await service.rest("PUT", `${actions}/${id}`, { body: { timeoutMs: null, debounce: null } });
     const { versions } = (await service.rest("GET", `${actions}/${id}/versions`)).body;
     const first = await service.rest("GET", `${actions}/${id}/versions/${versions.at(-1).id}`);
-    expect(first.body.version.data).to.deep.include(kept);
+    expect(first.body.version.data).to.deep.include(storedLimits);
     const restored = await service.rest("POST", `${actions}/${id}/versions/${versions.at(-1).id}/restore`);
-    expect(restored.body.action).to.deep.include(kept);
+    expect(restored.body.action).to.deep.include(storedLimits);
     await service.rest("POST", `/v1/apps/${service.appId}/publish`);
-    expect((await service.rest("POST", `${actions}/${id}/publish`)).body.action).to.deep.include(kept);
+    expect((await service.rest("POST", `${actions}/${id}/publish`)).body.action).to.deep.include(storedLimits);
     const document = (await service.rest("GET", `${actions}/export`)).body;
     const exported = document.actions.find(({ name }: { name: string }) => name === "limited");
-    expect(exported).to.deep.include(kept);
+    expect(exported).to.deep.include(storedLimits);
     const cleared = { ...exported, concurrency: null, debounce: null, timeoutMs: null };
     const imported = await service.rest("POST", `${actions}/import`, { body: { ...document, actions: [cleared] } });
     expect(imported.body.updated).to.deep.equal([
@@ -125,8 +125,8 @@ describe("the limits of an action", () => {
   it("skip a tick while a run on demand executes: its row has the reason, and metrics count it", async () => {
     const triggers = [{ trigger: "manual" }, { trigger: "schedule" }];
     const concurrency = { policy: "skip", limit: 1, key: null } as const;
-    const wanted = { name: "ticking", code: SLEEP_CODE, triggers, frequency: "0 4 * * *", concurrency };
-    const [copy] = await insertPublishedActions(service.db, service.appId, [wanted]);
+    const fields = { name: "ticking", code: SLEEP_CODE, triggers, frequency: "0 4 * * *", concurrency };
+    const [copy] = await insertPublishedActions(service.db, service.appId, [fields]);
     const counted = async () => {
       const text = await (await fetch(`${service.url}/metrics`)).text();
       return Number(/^svc_ticks_total\{fate="concurrency"\} (\d+)$/m.exec(text)?.[1] ?? 0);

@@ -11,11 +11,11 @@ describe("the service, for runs with settings,", () => {
   let service: TestService;
   let server: Server;
   let url: string;
-  const asked: string[] = [];
+  const requestedPaths: string[] = [];
   let made = 0;
   before(async () => {
     server = createServer((request, response) => {
-      asked.push(request.url!);
+      requestedPaths.push(request.url!);
       response.setHeader("Access-Control-Allow-Origin", "*").end("here");
     });
     await new Promise<void>((done) => server.listen(0, "127.0.0.1", done));
@@ -131,7 +131,7 @@ describe("the service, for runs with settings,", () => {
       }
       return errors`);
     expect(body.result).to.deep.equal(["Failed to fetch", "Failed to fetch", "Failed to fetch"]);
-    expect(asked).to.deep.equal(["/x?ok"]);
+    expect(requestedPaths).to.deep.equal(["/x?ok"]);
     const { lines } = (await service.rest("GET", `/v3/apps/1/runs/${body.runId}/console`)).body;
     const texts: string[] = lines.map(({ text }: { text: string }) => text);
     for (const key of ["_secret", "__deep", "__pin"]) {

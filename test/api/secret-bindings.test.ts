@@ -24,7 +24,7 @@ describe("secret bindings", () => {
   it("are listed without values, replaced as a whole, with a state, over REST and GraphQL", async () => {
     const empty = await service.rest("GET", bound.path);
     expect(empty.body).to.deep.equal({ bindings: [] });
-    const given = {
+    const binding = {
       key: "__stripe",
       origin: "https://API.stripe.com:443/",
       in: "header",
@@ -32,8 +32,8 @@ describe("secret bindings", () => {
       format: "Bearer {value}",
     };
     const defaults = { sealed: false, tokenUrl: null, clientId: null, scopes: [], grant: null };
-    const { body, headers } = await bound.put([{ ...given, value: SECRET }]);
-    expect(body.bindings).to.deep.equal([{ ...given, origin: "https://api.stripe.com", ...defaults }]);
+    const { body, headers } = await bound.put([{ ...binding, value: SECRET }]);
+    expect(body.bindings).to.deep.equal([{ ...binding, origin: "https://api.stripe.com", ...defaults }]);
     const read = await service.rest("GET", bound.path);
     expect(read.body).to.deep.equal(body);
     expect(JSON.stringify(read.body)).to.not.include(SECRET);
@@ -337,7 +337,7 @@ describe("secret bindings", () => {
       expect(bound.received.at(-1)!.headers.host).to.equal(new URL(origin).host);
     });
 
-    for (const [field, given] of [
+    for (const [field, fields] of [
       ["key", { key: 1 }],
       ["origin", { origin: null }],
       ["method", { method: "DELETE" }],
@@ -347,8 +347,8 @@ describe("secret bindings", () => {
       ["the app has no secret binding", { origin: "https://evil.example" }],
       ["pth", { pth: "/" }],
     ] as const) {
-      it(`reject ${JSON.stringify(given).slice(0, 60)} and name ${field}`, async () => {
-        const { http, body } = await trial({ key: "__key", origin, ...given });
+      it(`reject ${JSON.stringify(fields).slice(0, 60)} and name ${field}`, async () => {
+        const { http, body } = await trial({ key: "__key", origin, ...fields });
         expect([http, body.status]).to.deep.equal([400, "REQUEST_INVALID"]);
         expect(body.error.startsWith(field), body.error).to.equal(true);
         expect(bound.received).to.have.length(0);

@@ -187,12 +187,12 @@ describe("settings in every response", () => {
 
   it("the private test value appears only for editors, admins, API and task tokens, where settings are read", () => {
     const shown = left.filter(({ text }) => holds(text, CANARY.private));
-    const places = (list: SentText[]) => [...new Set(list.map(({ kind, exit }) => `${kind} at ${exit}`))];
+    const exitsOf = (list: SentText[]) => [...new Set(list.map(({ kind, exit }) => `${kind} at ${exit}`))];
     const isExpectedCanary = ({ kind, exit }: SentText) =>
       READERS.includes(kind) && (PRIVATE_READ.test(exit) || exit === "setSettings");
-    expect(places(shown.filter((sent) => !isExpectedCanary(sent)))).to.deep.equal([]);
-    for (const kind of READERS) expect(places(shown)).to.include(`${kind} at /v1/apps/${service.appId}/settings`);
-    expect(places(shown)).to.include(`editor at /v1/apps/${service.appId}/versions/${ids.versionId}`);
+    expect(exitsOf(shown.filter((sent) => !isExpectedCanary(sent)))).to.deep.equal([]);
+    for (const kind of READERS) expect(exitsOf(shown)).to.include(`${kind} at /v1/apps/${service.appId}/settings`);
+    expect(exitsOf(shown)).to.include(`editor at /v1/apps/${service.appId}/versions/${ids.versionId}`);
   });
 
   it("the public test value appears in env.js for the app's users and editors", () => {

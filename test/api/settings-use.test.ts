@@ -75,8 +75,8 @@ describe("the use of settings", () => {
 
   it("is only for authors of the app, and so is the list of its editors", async () => {
     for (const as of ["api", "viewer", "live"] as const) {
-      for (const asked of [`${path}/use?key=a`, `/v1/apps/${service.appId}/editors`]) {
-        expect((await service.rest("GET", asked, { as })).body.status, `${as} ${asked}`).to.equal("FORBIDDEN");
+      for (const route of [`${path}/use?key=a`, `/v1/apps/${service.appId}/editors`]) {
+        expect((await service.rest("GET", route, { as })).body.status, `${as} ${route}`).to.equal("FORBIDDEN");
       }
     }
     const { editors } = (await service.rest("GET", `/v1/apps/${service.appId}/editors`)).body;

@@ -73,12 +73,12 @@ describe("settings", () => {
       expect(http).to.equal(200);
       expect(body).to.deep.equal({ _key: "k", open: 1 });
     }
-    const asked = `${path}/status?keys=["__secret","__other"]`;
+    const statusPath = `${path}/status?keys=["__secret","__other"]`;
     for (const as of ["editor", "admin", "api", await issueTaskToken(service.db, service.appId)]) {
-      const { body } = await service.rest("GET", asked, { as });
+      const { body } = await service.rest("GET", statusPath, { as });
       expect(body).to.deep.equal({ configured: { __secret: true, __other: false } });
     }
-    const { body: status } = await service.rest("GET", `${asked}&details=true`);
+    const { body: status } = await service.rest("GET", `${statusPath}&details=true`);
     expect(status.configured).to.deep.equal({ __secret: true, __other: false });
     expect(status.details).to.have.keys("__secret");
     expect(new Date(status.details.__secret.updatedAt).getTime()).to.be.closeTo(Date.now(), 60_000);

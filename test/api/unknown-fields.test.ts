@@ -109,10 +109,10 @@ describe("unknown fields of a body", () => {
 
   for (const { method = "POST", path, body, unknown } of SAMPLES) {
     it(`${method} ${path} rejects them by path, with the nearest known name`, async () => {
-      for (const [field, says] of unknown) {
+      for (const [field, message] of unknown) {
         const { http, body: answer } = await service.rest(method, path, { as: "admin", body: { ...body, ...field } });
         expect([http, answer.status], JSON.stringify(answer)).to.deep.equal([400, "REQUEST_INVALID"]);
-        expect(answer.error).to.contain(says);
+        expect(answer.error).to.contain(message);
       }
       expect((await service.rest(method, path, { as: "admin", body })).http).to.be.within(200, 299);
     });

@@ -139,10 +139,10 @@ function testAttackedPages(runtimeHost: string | null): void {
   });
 
   test("only opens pages that are attacked here", async () => {
-    const asked = await addresses();
-    expect(asked.length).to.be.greaterThan(40);
+    const paths = await addresses();
+    expect(paths.length).to.be.greaterThan(40);
     const pages: string[] = [];
-    for (const address of asked) {
+    for (const address of paths) {
       const headers = { accept: "text/html", cookie: `auth_token=${service.tokens.admin}` };
       const reply = await fetch(network.url + fill(address), { headers, redirect: "manual" });
       await reply.body?.cancel();

@@ -17,10 +17,10 @@ const settled = () => new Promise(setImmediate);
 
 describe("the memory for request bodies", () => {
   it("is limited in total and for one address, and released once", async () => {
-    const room = createRequestBodyBudget({ totalBytes: 100, maxBytesPerAddress: 60, maxWaitMs: 1 });
-    const leave = await room.reserveBytes("a", 60, null);
+    const budget = createRequestBodyBudget({ totalBytes: 100, maxBytesPerAddress: 60, maxWaitMs: 1 });
+    const release = await budget.reserveBytes("a", 60, null);
     const refusals = await Promise.all(
-      [room.reserveBytes("a", 1, null), room.reserveBytes("b", 50, null)].map((reservation) =>
+      [budget.reserveBytes("a", 1, null), budget.reserveBytes("b", 50, null)].map((reservation) =>
         reservation.catch((error: ActionError) => error),
       ),
     );
@@ -30,54 +30,54 @@ describe("the memory for request bodies", () => {
       ["OVERLOADED", 5],
       ["OVERLOADED", 5],
     ]);
-    await room.reserveBytes("b", 40, null);
-    leave();
-    leave();
-    expect(room.reservedBytes()).to.equal(40);
+    await budget.reserveBytes("b", 40, null);
+    release();
+    release();
+    expect(budget.reservedBytes()).to.equal(40);
   });
 
   it("is given to addresses in turn, however many bodies each one sends", async () => {
-    const room = createRequestBodyBudget({ totalBytes: 10, maxBytesPerAddress: 10, maxWaitMs: 60_000 });
-    const first = await room.reserveBytes("a", 10, null);
+    const budget = createRequestBodyBudget({ totalBytes: 10, maxBytesPerAddress: 10, maxWaitMs: 60_000 });
+    const first = await budget.reserveBytes("a", 10, null);
     const order: string[] = [];
-    const leaves: (() => void)[] = [first];
+    const releases: (() => void)[] = [first];
     for (const address of ["a", "a", "a", "b", "b", "c"]) {
-      void room.reserveBytes(address, 10, null).then((leave) => {
+      void budget.reserveBytes(address, 10, null).then((release) => {
         order.push(address);
-        leaves.push(leave);
+        releases.push(release);
       });
     }
     for (let turn = 0; turn < 7; turn += 1) {
-      leaves[turn]!();
+      releases[turn]!();
       await settled();
     }
     expect(order).to.deep.equal(["a", "b", "c", "a", "b", "a"]);
-    expect(room.reservedBytes()).to.equal(0);
+    expect(budget.reservedBytes()).to.equal(0);
   });
 
   it("is used at most by half by one app with any number of addresses, so that the next app gets some", async () => {
-    const room = createRequestBodyBudget({ totalBytes: 100, maxBytesPerAddress: 100, maxWaitMs: 1 });
+    const budget = createRequestBodyBudget({ totalBytes: 100, maxBytesPerAddress: 100, maxWaitMs: 1 });
     const fill = async (app: string): Promise<number> => {
-      let held = 0;
+      let reservedBytes = 0;
       for (;;) {
-        const entered = await room.reserveBytes(`${app} from ${held}`, 1, app).catch(() => null);
-        if (!entered) return held;
-        held += 1;
+        const entered = await budget.reserveBytes(`${app} from ${reservedBytes}`, 1, app).catch(() => null);
+        if (!entered) return reservedBytes;
+        reservedBytes += 1;
       }
     };
     expect([await fill("1"), await fill("2"), await fill("3")]).to.deep.equal([50, 25, 13]);
   });
 
   it("lets at most 256 bodies of one address wait", async () => {
-    const room = createRequestBodyBudget({ totalBytes: 10, maxBytesPerAddress: 10, maxWaitMs: 60_000 });
-    const leave = await room.reserveBytes("a", 10, null);
+    const budget = createRequestBodyBudget({ totalBytes: 10, maxBytesPerAddress: 10, maxWaitMs: 60_000 });
+    const release = await budget.reserveBytes("a", 10, null);
     const waiting = Array.from({ length: 300 }, () =>
-      room.reserveBytes("a", 10, null).then(
+      budget.reserveBytes("a", 10, null).then(
         (free) => free(),
         (error: ActionError) => error.status,
       ),
     );
-    leave();
+    release();
     const refused = (await Promise.all(waiting)).filter((outcome) => outcome === "OVERLOADED");
     expect(refused).to.have.length(44);
   });

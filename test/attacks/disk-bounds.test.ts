@@ -77,13 +77,13 @@ describe("the disk space of an app", () => {
     await addFinishedRuns(1, 30, 9_000);
     await addFinishedRuns(2, 5, 9_000);
     await trimming.trim();
-    const kept = await db.query("SELECT id FROM run WHERE app_id = 1 ORDER BY id");
-    expect(kept).to.have.length.within(9, 11);
-    expect(kept.at(-1).id).to.equal(30);
+    const storedRuns = await db.query("SELECT id FROM run WHERE app_id = 1 ORDER BY id");
+    expect(storedRuns).to.have.length.within(9, 11);
+    expect(storedRuns.at(-1).id).to.equal(30);
     expect(await count("run WHERE app_id = 2")).to.equal(5);
-    for (const table of ["execution_log", "console_line"]) expect(await count(table)).to.equal(kept.length + 5);
+    for (const table of ["execution_log", "console_line"]) expect(await count(table)).to.equal(storedRuns.length + 5);
     await trimming.trim();
-    expect(await count("run WHERE app_id = 1")).to.equal(kept.length);
+    expect(await count("run WHERE app_id = 1")).to.equal(storedRuns.length);
   });
 
   it("is limited also for rows from before the start of the process, and after the limit was lowered", async () => {

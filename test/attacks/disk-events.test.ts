@@ -92,11 +92,11 @@ describe("events and the disk", () => {
     "the runs that an event starts count too, so that small events cannot exceed the share of their sender",
     async () => {
       await startPublishedApp({ INTAKE_QUOTA_MB: "1" });
-      const wanted = Array.from({ length: 100 }, (_, at) => ({
+      const actionFields = Array.from({ length: 100 }, (_, at) => ({
         name: `action-${at}`,
         triggers: [{ trigger: "log" as const, where: { type: "app.analytics.event" } }],
       }));
-      await insertPublishedActions(service.db, service.appId, wanted);
+      await insertPublishedActions(service.db, service.appId, actionFields);
       const events = Array.from({ length: 20 }, () => ({ createdAt: 1, type: "analytics.event", data: {} }));
       const answers = [];
       for (let sent = 0; sent < 4; sent += 1) answers.push((await send(events)).http);

@@ -21,7 +21,7 @@ const bomb = (count: number, type: string, field: string) =>
     return `fragment f${at} on ${type} { name ${next} }`;
   });
 
-const HOSTILE_DOCUMENTS: [what: string, query: string, variables?: object][] = [
+const HOSTILE_DOCUMENTS: [title: string, query: string, variables?: object][] = [
   ["1,600 aliases of a description", `{ __schema { types { ${times(1_600, (at) => `a${at}: description`)} } } }`],
   ["5,000 aliases of __typename", `{ ${times(5_000, (at) => `a${at}: __typename`)} }`],
   ["more fields of its own than a hundred", `{ ${times(101, (at) => `a${at}: __typename`)} }`],
@@ -135,9 +135,9 @@ describe("a service that gets GraphQL documents", () => {
       for (const query of [...sent, FIRST_VISIT_QUERY]) {
         for (const operation of parse(query).definitions as readonly OperationDefinitionNode[]) {
           if (operation.kind !== "OperationDefinition") continue;
-          const asked = check({ query, operationName: operation.name!.value, variables });
+          const checked = check({ query, operationName: operation.name!.value, variables });
           // The test passes no values for some variables, so it ignores the errors about variables.
-          if (!("kind" in asked)) refused.push(...asked.filter(({ message }) => !message.startsWith("Variable ")));
+          if (!("kind" in checked)) refused.push(...checked.filter(({ message }) => !message.startsWith("Variable ")));
           seen += 1;
         }
       }

@@ -164,7 +164,7 @@ describe("hidden rows", () => {
       await editor.rest("PUT", `/folders/${folder}/accessRules`, []);
       folders.push(folder);
     }
-    const places = [
+    const folderQueries = [
       `folderId=${open}`,
       `folderId=${inner}`,
       "",
@@ -174,7 +174,7 @@ describe("hidden rows", () => {
       "name=a%20hidden",
     ];
     const requests = PAGES.flatMap(({ limit, offset }) => [
-      ...places.map((place) => `/media?${place}&limit=${limit}&offset=${offset}`),
+      ...folderQueries.map((folderQuery) => `/media?${folderQuery}&limit=${limit}&offset=${offset}`),
       `/media/files?limit=${limit}&offset=${offset}`,
     ]).map((path) => ({ name: path, send: (as: string | null) => rest(as, "GET", app + path) }));
     const text = `query ($app: Int!, $name: String, $limit: Int) { mediaFolder(appId: $app, name: $name, limit: $limit) {

@@ -59,8 +59,8 @@ describe("hosts that respond with anything to the service", () => {
     for (const hostEnds of [false, true]) {
       it(`${name}${hostEnds ? ", and the end" : ""}: the request ends, and its connection is released`, async () => {
         const host = await startHost(text, hostEnds);
-        const received = (asked: Promise<{ status: number }>) =>
-          asked.then(
+        const readStatus = (request: Promise<{ status: number }>) =>
+          request.then(
             (answer) => answer.status,
             () => null,
           );
@@ -69,7 +69,7 @@ describe("hosts that respond with anything to the service", () => {
         const connections = connectionsOf(limitMs);
         const sent = connections.request(host.url, { method: "POST", headers: {}, body: "{}" });
         const fetched = connections.download(host.url, { maxBytes: 1_000, timeoutMs: limitMs });
-        expect(await Promise.all([received(sent), received(fetched)])).to.deep.equal([status, status]);
+        expect(await Promise.all([readStatus(sent), readStatus(fetched)])).to.deep.equal([status, status]);
         host.stop();
       });
     }

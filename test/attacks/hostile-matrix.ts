@@ -188,14 +188,14 @@ async function filesWithMetadata(real: Map<Format, Buffer>): Promise<HostileFile
     IFD0: { Make: CAMERA_MAKER },
     IFD3: { GPSLatitudeRef: "N", GPSLatitude: "51/1 30/1 0/1" },
   });
-  const places = await Promise.all(
+  const filesWithLocation = await Promise.all(
     (["jpeg", "png", "webp", "avif", "tiff"] as const).map(async (format) => ({
       name: `place.${format}`,
       bytes: bytesOf(await picture.clone().toFormat(format).toBuffer()),
     })),
   );
   return [
-    ...places,
+    ...filesWithLocation,
     {
       name: "exif-circle.jpg",
       bytes: within(

@@ -61,11 +61,11 @@ describe("responses that would be too large", () => {
   longTest(
     "are at most 16 MB for a document with any number of fields: the rest is rejected before it is read",
     async () => {
-      const asked = Array.from({ length: 60 }, (_, at) => `a${at}: actionLogs(appId: 1) { logs { id data } }`);
+      const fields = Array.from({ length: 60 }, (_, at) => `a${at}: actionLogs(appId: 1) { logs { id data } }`);
       const response = await fetch(`${service.url}/graphql`, {
         method: "POST",
         headers: { "auth-token": service.tokens.api, "content-type": "application/json" },
-        body: JSON.stringify({ query: `{ ${asked.join(" ")} }` }),
+        body: JSON.stringify({ query: `{ ${fields.join(" ")} }` }),
       });
       const text = await response.text();
       expect(text.length).to.be.below(16 * MB);
@@ -110,8 +110,9 @@ describe("responses that would be too large", () => {
       return String(data).slice(9, 12);
     };
     for (let time = 0; time < 3; time += 1) expect(await disconnectClient()).to.equal("200");
-    const held = async () => /^svc_answer_bytes (.*)$/m.exec((await service.rest("GET", "/metrics")).body)?.[1];
-    await until(async () => (await held()) === "0");
+    const readHeldBytes = async () =>
+      /^svc_answer_bytes (.*)$/m.exec((await service.rest("GET", "/metrics")).body)?.[1];
+    await until(async () => (await readHeldBytes()) === "0");
   });
 
   longTest("have the same limits over the websocket as over HTTP", async () => {

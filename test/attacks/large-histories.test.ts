@@ -28,8 +28,8 @@ describe("large histories", () => {
     );
     let read = 0;
     const db = {
-      async query(...asked: [string, unknown[]]) {
-        const found = await service.db.query(...asked);
+      async query(...statement: [string, unknown[]]) {
+        const found = await service.db.query(...statement);
         read += JSON.stringify(found).length;
         return found;
       },

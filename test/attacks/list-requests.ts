@@ -218,9 +218,9 @@ function queryEndpoint(field: GraphQLField<unknown, unknown>): ListEndpoint {
     returnsList: isList(field) || hasList || type.name === "JSON",
     ...requestsOf(name, field.args.map(toParameter(name))),
     async send(service, as, id, values) {
-      const given = field.args.filter((argument) => argument.name in values);
-      const declared = given.map((argument) => `$${argument.name}: ${argument.type}`).join(", ");
-      const passed = given.map((argument) => `${argument.name}: $${argument.name}`).join(", ");
+      const usedArguments = field.args.filter((argument) => argument.name in values);
+      const declared = usedArguments.map((argument) => `$${argument.name}: ${argument.type}`).join(", ");
+      const passed = usedArguments.map((argument) => `${argument.name}: $${argument.name}`).join(", ");
       const inParentheses = (text: string) => (text === "" ? "" : `(${text})`);
       const document = `query ${inParentheses(declared)} { ${field.name}${inParentheses(passed)} ${selectionOf(field.type)} }`;
       const answer = await service.graphql(document, replaceIds(values, id), { as });

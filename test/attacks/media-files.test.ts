@@ -96,8 +96,8 @@ describe("malicious files", () => {
       const file = await media.upload(`p.${format}`, new Uint8Array(before));
       const after = await media.bytes(file.id);
       expect(after.includes(secret), `${format} tells`).to.equal(false);
-      const place = Buffer.from([51, 0, 0, 0, 1, 0, 0, 0, 30]);
-      expect(after.includes(place), `${format} tells the place`).to.equal(false);
+      const location = Buffer.from([51, 0, 0, 0, 1, 0, 0, 0, 30]);
+      expect(after.includes(location), `${format} tells the place`).to.equal(false);
       const [was, is] = await Promise.all(
         [sharp(before), sharp(after)].map((picture) => picture.autoOrient().raw().toBuffer()),
       );

@@ -111,8 +111,8 @@ describe("runs that wait for runs", () => {
 
   it("can run on a runner that is full of waiting runs, from another process, to the maximum depth of a chain", async () => {
     const left = runsAll() ? 8 : 3;
-    const asked = sampleOf([1, 2, 3], 0, 3).map(() => ask(service, 1, "chain/runWithResult", { left }));
-    for (const { body } of await Promise.all(asked)) expect(body.result).to.equal(left);
+    const answers = sampleOf([1, 2, 3], 0, 3).map(() => ask(service, 1, "chain/runWithResult", { left }));
+    for (const { body } of await Promise.all(answers)) expect(body.result).to.equal(left);
   });
 
   longTest("are all executed, one after another, if one run waits for dozens of them", async () => {

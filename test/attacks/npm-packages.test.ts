@@ -33,7 +33,7 @@ const bundlerProcesses = () =>
     .filter((line) => line.includes("bundler/child.js"));
 
 describe("the archive of a package", () => {
-  const HOSTILE_ARCHIVES: [what: string, words: RegExp, archive: () => Buffer][] = [
+  const HOSTILE_ARCHIVES: [title: string, words: RegExp, archive: () => Buffer][] = [
     [
       "a file above its folder",
       /a file with an unsafe path/,
@@ -99,7 +99,7 @@ describe("a malicious package", () => {
     files: { "index.js": "module.exports = 1" },
     manifest,
   });
-  const REFUSED: [what: string, words: RegExp, published: () => PublishedPackage][] = [
+  const REFUSED: [title: string, words: RegExp, published: () => PublishedPackage][] = [
     [
       "with a symbolic link",
       /link or a device/,
@@ -219,7 +219,7 @@ describe("a malicious package", () => {
     await saves.expectRefusal(/the registry redirects the request too often/, 503);
   });
 
-  const INVALID_BODIES: [what: string, body: string][] = [
+  const INVALID_BODIES: [title: string, body: string][] = [
     ["no JSON", "<html>"],
     ["a list", "[]"],
     [

@@ -18,8 +18,8 @@ async function setNextIds(db: Db, number: number, tables: readonly string[]): Pr
 }
 
 async function insert(db: Db, table: string, values: object): Promise<void> {
-  const places = Object.keys(values).map((_, index) => `$${index + 1}`);
-  await db.query(`INSERT INTO ${table} (${Object.keys(values)}) VALUES (${places})`, Object.values(values));
+  const placeholders = Object.keys(values).map((_, index) => `$${index + 1}`);
+  await db.query(`INSERT INTO ${table} (${Object.keys(values)}) VALUES (${placeholders})`, Object.values(values));
 }
 
 async function addHistory(db: Db, number: number, mark: string): Promise<void> {

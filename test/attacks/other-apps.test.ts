@@ -47,12 +47,13 @@ describe("resources of another app, requested by their IDs", () => {
    */
   async function findDifferences(call: CallByNumber): Promise<string[]> {
     const found: string[] = [];
-    for (let place = 0; place < call.numbers; place += 1) {
+    for (let position = 0; position < call.numbers; position += 1) {
       const numbers = (odd: number) =>
-        Array.from({ length: call.numbers }, (_, index) => (index === place ? odd : OWN_ID));
+        Array.from({ length: call.numbers }, (_, index) => (index === position ? odd : OWN_ID));
       const foreign = await answerTo(call, numbers(FOREIGN_ID));
       const unusedAnswer = await answerTo(call, numbers(UNUSED_ID));
-      if (foreign !== unusedAnswer) found.push(`${call.name}, number ${place + 1}: ${foreign} beside ${unusedAnswer}`);
+      if (foreign !== unusedAnswer)
+        found.push(`${call.name}, number ${position + 1}: ${foreign} beside ${unusedAnswer}`);
     }
     return found;
   }

@@ -166,7 +166,7 @@ export async function tryNatives(url: string, from: number | null, count: number
     for (const make of VALUES) callQuietly(() => apply(work, undefined, make()));
     for (const make of VALUES) callQuietly(() => construct(work, make()));
     for (const [at, object] of objects.entries()) {
-      const values = has(object, work) ? VALUES : VALUES.filter((_, place) => place % 16 === at % 16);
+      const values = has(object, work) ? VALUES : VALUES.filter((_, valueIndex) => valueIndex % 16 === at % 16);
       for (const make of values) callQuietly(() => apply(work, object, make()));
     }
     // Runs the listeners and timers that the calls may have registered: sends events, and waits 1 ms.

@@ -17,8 +17,9 @@ describe("rejections without a credential", () => {
       maxDelayedPerAddress: 2,
     });
     const order: string[] = [];
-    const ask = (sender: string) => rejectionDelay.wait(sender).then((answered) => order.push(`${sender} ${answered}`));
-    for (let asked = 0; asked < 3; asked += 1) await ask("a");
+    const ask = (sender: string) =>
+      rejectionDelay.wait(sender).then((isExplained) => order.push(`${sender} ${isExplained}`));
+    for (let count = 0; count < 3; count += 1) await ask("a");
     expect(order.splice(0)).to.deep.equal(["a true", "a true", "a true"]);
     await Promise.all([ask("a"), ask("a"), ask("a"), ask("b")]);
     expect(order).to.deep.equal(["a false", "b true", "a true", "a true"]);

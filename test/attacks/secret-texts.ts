@@ -101,10 +101,10 @@ export const cases: fc.Arbitrary<ScanCase> = fc
 export function expectSameVerdicts(count: number): void {
   const property = fc.property(cases, ({ secrets, text, cut }) => {
     const scan = new SecretScan(secrets);
-    const held = findSecretsInText(secrets, text, cut);
+    const expected = findSecretsInText(secrets, text, cut);
     const name = scan.find([{ text, cut }]);
-    if (held.size === 0) expect(name).to.equal(null);
-    else expect(held).to.include(name);
+    if (expected.size === 0) expect(name).to.equal(null);
+    else expect(expected).to.include(name);
     expect(scan.mask({ text, cut }) !== text, "masked").to.equal(name !== null);
   });
   fc.assert(property, { numRuns: count });

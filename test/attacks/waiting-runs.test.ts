@@ -46,8 +46,8 @@ describe("callers of one app beyond its slots", () => {
   }
 
   it("all get a response, each with its own result, one row and one log entry", async () => {
-    const asked = Array.from({ length: 40 }, (_, at) => ask("quick", { at }));
-    const answers = await Promise.all(asked);
+    const requests = Array.from({ length: 40 }, (_, at) => ask("quick", { at }));
+    const answers = await Promise.all(requests);
     expect(answers.map(({ body }) => body.result)).to.deep.equal(answers.map((_, at) => at));
     const [counts] = await service.db.query(
       `SELECT count(*) AS runs, count(*) FILTER (WHERE state = 'completed') AS completed,

@@ -71,7 +71,7 @@ describe("a backup that is restored elsewhere", function () {
   this.timeout(180_000);
   let source: TestService;
   let folder: string;
-  let place: FreshDatabase;
+  let targetDatabase: FreshDatabase;
   let db: Db;
   let restored: Service;
   let expected: Record<string, string>;
@@ -92,23 +92,29 @@ describe("a backup that is restored elsewhere", function () {
       SELECT 'api', '\\x01', 'Program', ${source.appId}, id, maker_id FROM oauth_grant`);
     // JavaScript cannot represent this number.
     await source.db.query("SELECT setval('alert_delivery_id_seq', 9007199254740993)");
-    place = await emptyDatabase();
+    targetDatabase = await emptyDatabase();
     const file = join(folder, "backup");
     const report = await backUp(source, file);
     expect([report.files >= 3, report.lostFiles]).to.deep.equal([true, 0]);
     expected = await allAnswers(source.url, source.tokens.editor);
     const dataDir = join(folder, "data");
-    await restoreTo({ url: place.url, dataDir }, file);
-    db = await openDatabase(place.url, 2);
+    await restoreTo({ url: targetDatabase.url, dataDir }, file);
+    db = await openDatabase(targetDatabase.url, 2);
     there = await readShape(db);
-    const config = { PORT: "0", DATABASE_URL: place.url, DATA_DIR: dataDir, LOG_LEVEL: "silent", NPM_PACKAGES: "off" };
+    const config = {
+      PORT: "0",
+      DATABASE_URL: targetDatabase.url,
+      DATA_DIR: dataDir,
+      LOG_LEVEL: "silent",
+      NPM_PACKAGES: "off",
+    };
     restored = await startService(readConfig({ ...config, ROLES: "api" }));
   });
   after(async () => {
     await restored?.stop();
     await db?.destroy();
     await source.stop();
-    await place.drop();
+    await targetDatabase.drop();
     rmSync(folder, { recursive: true, force: true });
   });
 

@@ -41,21 +41,21 @@ async function mediaPrefixOf(url: string): Promise<string> {
 
 describe("npm run backup and restore", function () {
   this.timeout(180_000);
-  let place: FreshDatabase;
+  let targetDatabase: FreshDatabase;
   let folder: string;
   let to: Record<string, string>;
 
   before(async () => {
     folder = mkdtempSync(join(tmpdir(), "svc-backup-cli-"));
-    place = await emptyDatabase();
-    to = { DATABASE_URL: place.url, DATA_DIR: join(folder, "data") };
+    targetDatabase = await emptyDatabase();
+    to = { DATABASE_URL: targetDatabase.url, DATA_DIR: join(folder, "data") };
     writeFileSync(join(folder, "passphrase"), "correct horse battery\n");
     writeFileSync(join(folder, "short"), "hello\n");
     writeFileSync(join(folder, "key"), `${Buffer.alloc(32, 3).toString("base64")}\n`);
     writeFileSync(join(folder, "no-key"), "AAAA\n");
   });
   after(async () => {
-    await place.drop();
+    await targetDatabase.drop();
     rmSync(folder, { recursive: true, force: true });
   });
 

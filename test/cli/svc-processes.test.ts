@@ -158,10 +158,10 @@ if (/\\btsc$/.test(process.argv[1] ?? "")) while (existsSync(${JSON.stringify(ho
       1,
       [true, true, true, true, false, true],
     ]);
-    const places = ["lib/greeting.ts:2:", "actions/hello/action.ts:14:", "actions/hello/action.test.ts:46:9"];
+    const locations = ["lib/greeting.ts:2:", "actions/hello/action.ts:14:", "actions/hello/action.test.ts:46:9"];
     const lines = tests[4].error.split("\n");
     expect(lines[0]).to.match(/^TypeError: /);
-    for (const [at, place] of places.entries()) expect(lines[at + 1]).to.include(place);
+    for (const [at, location] of locations.entries()) expect(lines[at + 1]).to.include(location);
     // The tests ran in a separate app, which `svc test` has removed. The project's app is unchanged.
     expect((await manifestOf(app)).dataSources ?? []).to.deep.equal([]);
     const { stages } = (await service.rest("GET", `/v1/apps/${app}/stages`)).body;
@@ -258,8 +258,8 @@ test("waits", () => new Promise((resolve) => setTimeout(resolve, 60_000)));
     const planned = await json(folder, ["promote", "--from", String(staging.id), "--plan"]);
     expect(planned.plan.changed).to.deep.include({ kind: "action", name: "hello" });
     expect((await actionOf(app, "hello")).description).to.equal("Greets a person.");
-    const asked = await svc(folder, ["promote", "--from", String(staging.id)]);
-    expect([asked.code, asked.err]).to.match(/^2,.*pass --yes/s);
+    const unconfirmed = await svc(folder, ["promote", "--from", String(staging.id)]);
+    expect([unconfirmed.code, unconfirmed.err]).to.match(/^2,.*pass --yes/s);
     const { promotion } = await json(folder, ["promote", "--from", String(staging.id)]);
     expect((await actionOf(app, "hello")).description).to.equal("Greets on staging.");
     edit(folder, ACTION, "Greets on staging.", "Greets worse.");
@@ -326,8 +326,8 @@ test("waits", () => new Promise((resolve) => setTimeout(resolve, 60_000)));
       [["data", "push", "nothing"], "{}", 1, /DATA_SOURCE_NOT_FOUND/],
       [["data", "pull", "nothing"], "", 1, /DATA_SOURCE_NOT_FOUND/],
     ];
-    for (const [args, given, expected, message] of refusals) {
-      const ended = await svc(folder, args, { input: given });
+    for (const [args, stdin, expected, message] of refusals) {
+      const ended = await svc(folder, args, { input: stdin });
       expect([ended.code, ended.err], args.join(" ")).to.deep.equal([expected, ended.err]);
       expect(ended.err).to.match(message);
     }

@@ -179,8 +179,8 @@ async function execute() {
     write(folder, "actions/plain/action.js", text);
     await json(folder, ["push"]);
     const failed = await svc(folder, ["run", "plain"]);
-    const places = [/limit.* \(actions\/plain\/action\.js:2:/, /execute.* \(actions\/plain\/action\.js:10:3\)/];
-    expect(failed.err).to.match(places[0]!).and.to.match(places[1]!);
+    const locations = [/limit.* \(actions\/plain\/action\.js:2:/, /execute.* \(actions\/plain\/action\.js:10:3\)/];
+    expect(failed.err).to.match(locations[0]!).and.to.match(locations[1]!);
     // The name data-plain.js ends with the name of an action's file. Only a file with exactly that name belongs to the action.
     const [line, other] = ["    at f (plain.js:1:1)", "    at g (data-plain.js:1:1)"];
     const placed = await new Project(folder).mapStackToFiles(

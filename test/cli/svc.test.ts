@@ -84,12 +84,12 @@ describe("the command line", () => {
     const body = { name: "echo", code, active: true, triggers: [{ trigger: "manual" }] };
     await service.rest("POST", `/v3/apps/${app}/actions`, { body });
     write(folder, "p.json", '{"from": "file"}');
-    for (const [given, expected, input] of [
+    for (const [payload, expected, input] of [
       ['{"from": "text"}', { from: "text" }, ""],
       ["@p.json", { from: "file" }, ""],
       ["-", { from: "stdin" }, '{"from": "stdin"}'],
     ] as const) {
-      const answer = await json(folder, ["run", "echo", "--payload", given], { input });
+      const answer = await json(folder, ["run", "echo", "--payload", payload], { input });
       expect(answer.result).to.deep.equal(expected);
       expect(JSON.stringify(answer.console)).to.contain("seen");
     }
@@ -179,8 +179,8 @@ describe("the command line", () => {
     });
     await until(() => Promise.resolve(/code [B-Z]{4}-[B-Z]{4}/.test(printed)));
     const code = /code ([B-Z]{4}-[B-Z]{4})/.exec(printed)![1]!;
-    const asked = await service.rest("GET", `/oauth/devices/${code}`);
-    const body = { allow: true, appId: asked.body.appId, scopes: ["settings"] };
+    const device = await service.rest("GET", `/oauth/devices/${code}`);
+    const body = { allow: true, appId: device.body.appId, scopes: ["settings"] };
     expect((await service.rest("POST", `/oauth/devices/${code}`, { body })).http).to.equal(200);
     expect(await closed).to.deep.equal([0, null]);
     const signedIn = { env: { SVC_TOKEN: "" } };

@@ -120,12 +120,12 @@ describe("access rules", () => {
 
   it("apply from the first request after their change", async () => {
     const { path } = await sample([]);
-    const asked = async () => (await service.rest("POST", `${path}/query`, { as: "live", body: {} })).http;
-    expect(await asked()).to.equal(403);
+    const queryStatus = async () => (await service.rest("POST", `${path}/query`, { as: "live", body: {} })).http;
+    expect(await queryStatus()).to.equal(403);
     await service.rest("PUT", path, { body: { accessRules: [{ type: ["select"], allow: "all" }] } });
-    expect(await asked()).to.equal(200);
+    expect(await queryStatus()).to.equal(200);
     await service.rest("PUT", path, { body: { accessRules: [] } });
-    expect(await asked()).to.equal(403);
+    expect(await queryStatus()).to.equal(403);
   });
 
   describe("that hide a column", () => {

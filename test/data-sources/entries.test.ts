@@ -232,14 +232,14 @@ describe("data sources", () => {
 
     it("with append: false removes the entries that it does not contain", async () => {
       const { id } = await make("Replaced", { entries: [{ n: 1 }, { n: 2 }, { n: 3 }] });
-      const [kept] = await rows<{ id: number }>(
+      const [oldest] = await rows<{ id: number }>(
         service.db,
         "SELECT min(id) AS id FROM data_source_entry WHERE data_source_id = $1",
         [id],
       );
       const done = await commit("Replaced", {
         append: false,
-        entries: [{ id: kept!.id, data: { n: 0 } }, { data: { n: 4 } }],
+        entries: [{ id: oldest!.id, data: { n: 0 } }, { data: { n: 4 } }],
       });
       expect(done.body).to.deep.equal({ inserted: 1, updated: 1, deleted: 2 });
       const left = await rows<{ data: object }>(

@@ -51,15 +51,15 @@ describe("data sources under locks", () => {
           WHERE data_source_id = (SELECT id FROM data_source WHERE name = $1) ORDER BY id LIMIT ${locked} FOR UPDATE`;
         await manager.query(entries, [name]);
         const started: Promise<Answer>[] = [];
-        let answered = 0;
+        let answerCount = 0;
         for (const send of requests) {
           const answer = send();
           started.push(answer);
           answer.then(
-            () => (answered += 1),
+            () => (answerCount += 1),
             () => undefined,
           );
-          await until(async () => (await countLockWaits(manager)) + answered >= started.length);
+          await until(async () => (await countLockWaits(manager)) + answerCount >= started.length);
         }
         if (last !== undefined) await manager.query(last, [name]);
         return started;

@@ -71,17 +71,17 @@ describe("the quota of an app's entries", () => {
       await manager.query("SELECT pg_advisory_xact_lock(hashtextextended('svc_entry_quota:' || $1::bigint, 0))", [
         appId,
       ]);
-      let answered = 0;
+      let answerCount = 0;
       const answers = ["First", "Second", "Third"].map((name) =>
         insert(name, 800).finally(() => {
-          answered += 1;
+          answerCount += 1;
         }),
       );
-      await until(async () => (await countLockWaits(manager)) + answered === answers.length);
-      return { answers, answered };
+      await until(async () => (await countLockWaits(manager)) + answerCount === answers.length);
+      return { answers, answerCount };
     });
     const results = await Promise.all(sent.answers);
-    expect(sent.answered).to.equal(0);
+    expect(sent.answerCount).to.equal(0);
     expect(results.map(({ http }) => http).sort()).to.deep.equal([200, 200, 400]);
     expectTooLarge(results.find(({ http }) => http === 400)!);
   });

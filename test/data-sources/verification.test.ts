@@ -65,9 +65,12 @@ describe("verification by code", () => {
       const user = await newUser();
       const address = by === "email" ? user.Email : user.Phone;
       const [page, other] = [await newPage(), await newPage()];
-      const asked = await verify(page, { [by]: address });
-      expect([asked.http, asked.body.status], JSON.stringify(asked.body)).to.deep.equal([200, "CODE_SENT"]);
-      expect(Date.parse(asked.body.expiresAt)).to.be.within(Date.now() + 500_000, Date.now() + 610_000);
+      const codeRequest = await verify(page, { [by]: address });
+      expect([codeRequest.http, codeRequest.body.status], JSON.stringify(codeRequest.body)).to.deep.equal([
+        200,
+        "CODE_SENT",
+      ]);
+      expect(Date.parse(codeRequest.body.expiresAt)).to.be.within(Date.now() + 500_000, Date.now() + 610_000);
       const code = (await readCodeFor(address))!;
       // Only the page that requested a code can use the code.
       expect(refusal(await verify(other, { [by]: address, code }))).to.equal("401 UNAUTHORIZED");

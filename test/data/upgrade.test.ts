@@ -63,7 +63,7 @@ describe("the schema with the previous release", () => {
   });
 
   it("would fail this test with every kind of change that breaks an earlier statement", async () => {
-    const breaking: [sql: string, told: RegExp][] = [
+    const breaking: [sql: string, difference: RegExp][] = [
       ["ALTER TABLE app DROP COLUMN icon", /^app\.icon is gone$/],
       ["ALTER TABLE app RENAME COLUMN icon TO picture", /^app\.icon is gone$/],
       ["ALTER TABLE run_trace RENAME TO trace_of_run", /^run_trace\.run_id is gone$/],
@@ -71,10 +71,10 @@ describe("the schema with the previous release", () => {
       ["ALTER TABLE app ALTER COLUMN icon SET NOT NULL", /^app\.icon must now be given$/],
       ["ALTER TABLE app ADD COLUMN more text NOT NULL", /^app\.more is new and must be given$/],
       ["ALTER TABLE app ALTER COLUMN created_at DROP DEFAULT", /^app\.created_at must now be given$/],
-      ["ALTER TABLE app ADD CHECK (name <> '')", /^app has a new demand: CHECK/],
+      ["ALTER TABLE app ADD CHECK (name <> '')", /^app has a new constraint: CHECK/],
       [
         "ALTER TABLE run DROP CONSTRAINT run_trigger_check; ALTER TABLE run ADD CHECK (trigger IN ('manual', 'http')) NOT VALID",
-        /^run has a new demand: CHECK/,
+        /^run has a new constraint: CHECK/,
       ],
       ["CREATE UNIQUE INDEX ON app (name)", /^app USING btree \(name\) must now be unique$/],
       ["DROP INDEX person_email", /^the unique index of person USING .* is gone$/],
@@ -84,14 +84,14 @@ describe("the schema with the previous release", () => {
         /must now be given/,
       ],
     ];
-    for (const [sql, refusal] of breaking) {
+    for (const [sql, difference] of breaking) {
       const runner = db.createQueryRunner();
       await runner.startTransaction();
       await runner.query(sql);
       const after = await catalogueOf(runner as unknown as Db);
       await runner.rollbackTransaction();
       await runner.release();
-      expect(findBreakingDifferences(before, after)[0], sql).to.match(refusal);
+      expect(findBreakingDifferences(before, after)[0], sql).to.match(difference);
     }
     const harmless = `
       CREATE TABLE more (id bigint PRIMARY KEY); ALTER TABLE app ADD COLUMN more text, ADD COLUMN most int NOT NULL DEFAULT 1;

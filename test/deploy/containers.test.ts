@@ -305,8 +305,8 @@ describe("the systemd unit", () => {
         verified.status,
         verified.stderr.split("\n").filter((line) => line.includes("svc-app-actions")),
       ]).to.deep.equal([0, []]);
-      const judged = spawnSync("systemd-analyze", ["security", "--offline=true", "--threshold=25", path], options);
-      expect(judged.status, judged.stdout.slice(-200)).to.equal(0);
+      const analysis = spawnSync("systemd-analyze", ["security", "--offline=true", "--threshold=25", path], options);
+      expect(analysis.status, analysis.stdout.slice(-200)).to.equal(0);
     }
     rmSync(folder, { recursive: true });
   });

@@ -53,9 +53,9 @@ export function metricsIn(text: string): string[] {
   return names;
 }
 
-const LABEL_MATCHERS: Record<string, (value: string, wanted: string) => boolean> = {
-  EqlSingle: (value, wanted) => value === wanted,
-  EqlRegex: (value, wanted) => new RegExp(`^(?:${wanted})$`).test(value),
+const LABEL_MATCHERS: Record<string, (value: string, expected: string) => boolean> = {
+  EqlSingle: (value, expected) => value === expected,
+  EqlRegex: (value, pattern) => new RegExp(`^(?:${pattern})$`).test(value),
 };
 
 const COMPARISONS: Record<string, (a: number, b: number) => boolean> = {

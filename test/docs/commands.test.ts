@@ -52,8 +52,8 @@ function readSteps(page: string): Block[] {
   const before = beginningOf(text);
   const required = before ? blocksOf(readPage(before.page)).filter(({ section }) => section === before.section) : [];
   if (before) expect(required, `${page} begins with ${before.page}`).to.not.have.length(0);
-  const own = page in PAGES_OF_OTHER_TESTS ? [] : blocksOf(text);
-  return [...(before?.isFirstBlock ? required.slice(0, 1) : required), ...own].filter(
+  const pageBlocks = page in PAGES_OF_OTHER_TESTS ? [] : blocksOf(text);
+  return [...(before?.isFirstBlock ? required.slice(0, 1) : required), ...pageBlocks].filter(
     (block) => isDone(block) && block.notRun === null,
   );
 }

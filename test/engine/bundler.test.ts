@@ -20,7 +20,7 @@ import { createArchive } from "../harness/npm-registry.js";
 import { longTest } from "../harness/samples.js";
 
 describe("the global name of a package", () => {
-  const LIBRARY_BUILDS: [what: string, source: string, name: string, namespace: boolean][] = [
+  const LIBRARY_BUILDS: [title: string, source: string, name: string, namespace: boolean][] = [
     [
       "a minified default export",
       '!function(t,e){"object"==typeof exports&&"undefined"!=typeof module?module.exports=e():"function"==typeof define&&define.amd?define(e):(t="undefined"!=typeof globalThis?globalThis:t||self).dayjs=e()}(this,(function(){return 1}))',
@@ -189,8 +189,8 @@ describe("the script of a package", () => {
     const placed = { name: "thing", version: "1.0.0", folder: "/node_modules/thing" };
     return (await buildPackageScript(tree, [placed], { maxBytes: 1e6, isBuiltin: () => false })).source;
   }
-  const globalsOfScript = async (code: string, ...given: Parameters<typeof scriptOf>) =>
-    runInNewContext(`${await scriptOf(...given)}; ${code}`);
+  const globalsOfScript = async (code: string, ...args: Parameters<typeof scriptOf>) =>
+    runInNewContext(`${await scriptOf(...args)}; ${code}`);
   const NAMESPACE = { "README.md": 'import { one } from "thing"' };
   const MODULE_MANIFEST = { type: "module" };
 

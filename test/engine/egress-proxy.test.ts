@@ -120,13 +120,13 @@ describe("the egress proxy", () => {
 
   it("resolves a name once and connects to the checked address, so that rebinding has no effect", async () => {
     const answers = ["93.184.216.34", "127.0.0.1"];
-    let asked = 0;
-    const resolve = async () => [{ address: answers[Math.min(asked++, 1)]!, family: 4 }];
+    let lookups = 0;
+    const resolve = async () => [{ address: answers[Math.min(lookups++, 1)]!, family: 4 }];
     const proxyPort = await openProxyPort({ resolve });
     const contacted = new Promise<string>((done) => proxyPort.startRun({ onHost: done }));
     void connectThroughProxy(proxyPort, `rebind.example:${port}`).catch(() => 0);
     expect(await contacted).to.equal(`rebind.example:${port}`);
-    expect(asked).to.equal(1);
+    expect(lookups).to.equal(1);
     expect(await connectThroughProxy(proxyPort, `rebind.example:${port}`)).to.equal(403);
     expect(arrived).to.equal(0);
   });
@@ -146,11 +146,11 @@ describe("the egress proxy", () => {
 
   it("is closed before a run starts and after it has ended, and ends connections in progress", async () => {
     const proxyPort = await openProxyPort({ allowPrivateNetwork: true });
-    const held = connect(Number(new URL(proxyPort.proxyServer).port), "127.0.0.1");
-    held.write(`CONNECT 127.0.0.1:${port} HTTP/1.1\r\n\r\n`);
-    await once(held, "data");
+    const tunnel = connect(Number(new URL(proxyPort.proxyServer).port), "127.0.0.1");
+    tunnel.write(`CONNECT 127.0.0.1:${port} HTTP/1.1\r\n\r\n`);
+    await once(tunnel, "data");
     proxyPort.endRun();
-    await once(held, "close");
+    await once(tunnel, "close");
     expect([
       await connectThroughProxy(proxyPort, `127.0.0.1:${port}`),
       await get(proxyPort, `http://127.0.0.1:${port}/`),

@@ -26,7 +26,7 @@ describe("a fair semaphore", () => {
 
   it("removes a request from the queue when its signal aborts", async () => {
     const semaphore = new FairSemaphore(1, 1);
-    const leave = await semaphore.enter(1);
+    const release = await semaphore.enter(1);
     const [first, second] = [new AbortController(), new AbortController()];
     const entered: string[] = [];
     const enter = (name: string, { signal }: AbortController) =>
@@ -39,7 +39,7 @@ describe("a fair semaphore", () => {
     const waiting = [enter("first", first), enter("second", second)];
     first.abort(new Error("gone"));
     await waiting[0];
-    leave();
+    release();
     await waiting[1];
     expect(entered).to.deep.equal(["gone", "second"]);
     expect(
@@ -52,9 +52,9 @@ describe("a fair semaphore", () => {
     const entered: number[] = [];
     const first = await semaphore.enter(1);
     const done = [1, 1, 1, 2, 2, 3].map((key) =>
-      semaphore.enter(key).then((leave) => {
+      semaphore.enter(key).then((release) => {
         entered.push(key);
-        leave();
+        release();
       }),
     );
     first();
@@ -67,13 +67,13 @@ describe("a fair semaphore", () => {
     it(`lets no caller wait whose key may get a slot, if shares are ${shares}`, async () => {
       const [slots, slotsOfKey, keys] = [8, 6, [1, 2, 3, 4]];
       const semaphore = new FairSemaphore(slots, slotsOfKey, shares);
-      const held: { key: number; leave: () => void }[] = [];
+      const holders: { key: number; release: () => void }[] = [];
       const waiting: { key: number; abort: AbortController }[] = [];
-      const countOf = (key: number) => held.filter((caller) => caller.key === key).length;
+      const countOf = (key: number) => holders.filter((caller) => caller.key === key).length;
       const mayEnter = (key: number) => {
-        const others = held.length - countOf(key);
+        const others = holders.length - countOf(key);
         const share = shares === "equal" ? slots : Math.ceil((slots - others) / 2);
-        return held.length < slots && countOf(key) < Math.min(slotsOfKey, share);
+        return holders.length < slots && countOf(key) < Math.min(slotsOfKey, share);
       };
       const enter = (key: number) => {
         const caller = { key, abort: new AbortController() };
@@ -81,9 +81,9 @@ describe("a fair semaphore", () => {
         const stopWaiting = () => waiting.splice(waiting.indexOf(caller), 1);
         semaphore
           .enter(key, () => caller.abort.signal)
-          .then((leave) => {
+          .then((release) => {
             stopWaiting();
-            held.push({ key, leave });
+            holders.push({ key, release });
           }, stopWaiting);
       };
       let random = 1;
@@ -94,7 +94,7 @@ describe("a fair semaphore", () => {
       for (let step = 0; step < 3_000; step += 1) {
         const operation = randomBelow(5);
         if (operation < 2 && waiting.length < 20) enter(keys[randomBelow(keys.length)]!);
-        else if (operation < 4 && held.length > 0) held.splice(randomBelow(held.length), 1)[0]!.leave();
+        else if (operation < 4 && holders.length > 0) holders.splice(randomBelow(holders.length), 1)[0]!.release();
         else if (waiting.length > 0) waiting[randomBelow(waiting.length)]!.abort.abort();
         await settled();
         const state = `step ${step}: ${keys.map((key) => `${key} holds ${countOf(key)}`).join(", ")}`;

@@ -67,7 +67,9 @@ describe("reception of uploads", () => {
     async function* source(name: string): AsyncGenerator<Buffer> {
       for (let at = 0; at < 2 * turn; at += 1) {
         reading.set(name, at);
-        const partlyRead = [...reading.values()].filter((place) => place % turn > 0 && place % turn < turn - 1).length;
+        const partlyRead = [...reading.values()].filter(
+          (partsRead) => partsRead % turn > 0 && partsRead % turn < turn - 1,
+        ).length;
         most = Math.max(most, partlyRead);
         if (at % turn === 0) order.push(name);
         yield Buffer.alloc(64 * KB);

@@ -36,7 +36,7 @@ function attempt(act: () => unknown): string {
 }
 
 async function reportOf({ port, folder }: ProbeTask): Promise<Report> {
-  const kept = join(folder, "kept");
+  const keptFile = join(folder, "kept");
   const socket = connect(port, "127.0.0.1");
   const connected = new Promise<string>((resolve) => {
     socket.once("connect", () => resolve("done"));
@@ -45,12 +45,12 @@ async function reportOf({ port, folder }: ProbeTask): Promise<Report> {
   const outcomes = {
     connect: await connected,
     environ: attempt(() => readFileSync(`/proc/${process.ppid}/environ`)),
-    write: attempt(() => writeFileSync(kept, "x")),
-    truncate: attempt(() => truncateSync(kept)),
+    write: attempt(() => writeFileSync(keptFile, "x")),
+    truncate: attempt(() => truncateSync(keptFile)),
     create: attempt(() => writeFileSync(join(folder, "made"), "")),
     folder: attempt(() => mkdirSync(join(folder, "made"))),
-    remove: attempt(() => rmSync(kept)),
-    shell: spawnSync("/bin/sh", ["-c", `rm ${kept}`]).status === 0 ? "done" : "refused",
+    remove: attempt(() => rmSync(keptFile)),
+    shell: spawnSync("/bin/sh", ["-c", `rm ${keptFile}`]).status === 0 ? "done" : "refused",
   };
   return { network: readlinkSync("/proc/self/ns/net"), environment: Object.keys(process.env), outcomes };
 }

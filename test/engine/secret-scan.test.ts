@@ -149,10 +149,10 @@ describe("the secret scan", () => {
     for (const size of [1, 3, 64]) {
       const passed = await maskInParts(text, size);
       expect(passed.join("")).to.equal(text);
-      const held = text.split(/(?<=[.])/).length;
+      const sentenceCount = text.split(/(?<=[.])/).length;
       // The stream must pass on the text in many parts: at least ten for each sentence, or one for every four
       // received parts if this is less.
-      expect(passed.length, `${size}`).to.be.at.least(Math.min(10 * held, text.length / size / 4));
+      expect(passed.length, `${size}`).to.be.at.least(Math.min(10 * sentenceCount, text.length / size / 4));
     }
   });
 

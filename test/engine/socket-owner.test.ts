@@ -38,8 +38,8 @@ describe("the owner of a connection", () => {
     await once(server, "listening");
     const { port } = server.address() as AddressInfo;
     const connected = once(server, "connection");
-    const given = [host, String(port), String(uid)];
-    clients.push(spawn(process.execPath, ["-e", CONNECT_SCRIPT, ...given], { cwd: "/", env: {}, stdio: "inherit" }));
+    const args = [host, String(port), String(uid)];
+    clients.push(spawn(process.execPath, ["-e", CONNECT_SCRIPT, ...args], { cwd: "/", env: {}, stdio: "inherit" }));
     const [socket] = (await connected) as [Socket];
     socket.on("error", () => undefined);
     return socket;

@@ -93,12 +93,14 @@ describe("pulls of git repositories", () => {
   });
 
   it("wait for slow git servers beside each other: fifteen that never answer do not delay another app", async () => {
-    const held = Promise.withResolvers<Buffer>();
-    const pull = createPulls({ fetch: (appId) => (appId < 16 ? held.promise : Promise.resolve(Buffer.alloc(0))) });
+    const unanswered = Promise.withResolvers<Buffer>();
+    const pull = createPulls({
+      fetch: (appId) => (appId < 16 ? unanswered.promise : Promise.resolve(Buffer.alloc(0))),
+    });
     const slow = Array.from({ length: 15 }, (_, at) => pull(at + 1));
     expect(await statusOf(pull(16))).to.equal("applied");
     expect(await statusOf(pull(17))).to.equal("applied");
-    held.resolve(Buffer.alloc(0));
+    unanswered.resolve(Buffer.alloc(0));
     await Promise.all(slow);
   });
 
@@ -134,13 +136,13 @@ describe("pulls of git repositories", () => {
 
 describe("webhooks of git servers", () => {
   it("have their own rate window, as large as that of publish, and are refused on a nearly full disk", async () => {
-    const taken: [name: string, limit: number][] = [];
+    const admitted: [name: string, limit: number][] = [];
     let accepted = true;
     let level = "enough";
     const window = {
       count: async () => 0,
       admitCall: async (_app: number, name: string, { limit }: { limit: number }) => {
-        taken.push([name, limit]);
+        admitted.push([name, limit]);
         return { accepted, remaining: accepted ? 1 : 0, nextAcceptedAt: new Date(Date.now() + 1_000) };
       },
     };
@@ -152,7 +154,7 @@ describe("webhooks of git servers", () => {
       diskSpace: { level: () => level },
     } as never);
     const enter = () => statusOf(accessChecks.countGitWebhook({ caller: null }, 1));
-    expect([await enter(), taken]).to.deep.equal(["applied", [["git webhook", 7]]]);
+    expect([await enter(), admitted]).to.deep.equal(["applied", [["git webhook", 7]]]);
     for (level of ["low", "spent"]) expect(await enter()).to.equal("OVERLOADED");
     [level, accepted] = ["enough", false];
     expect(await enter()).to.equal("RATE_LIMIT_EXCEEDED");
@@ -206,14 +208,14 @@ describe("webhooks of git servers", () => {
   });
 
   it("stay if the grace period of a stop ends during the pull, with their attempt, and without an outcome", async () => {
-    const held = Promise.withResolvers<never>();
-    const { webhooks, events } = createWebhooks(() => held.promise);
+    const unfinished = Promise.withResolvers<never>();
+    const { webhooks, events } = createWebhooks(() => unfinished.promise);
     await webhooks.deliverDue();
     const timeLimit = new AbortController();
     const drained = webhooks.drain(timeLimit.signal);
     timeLimit.abort();
     await drained;
-    held.reject(new ActionError("GIT_PULL_FAILED"));
+    unfinished.reject(new ActionError("GIT_PULL_FAILED"));
     await turns();
     expect(events).to.deep.equal(["returned the attempt"]);
   });

@@ -341,11 +341,11 @@ describe("a git connection", () => {
 
   longTest("gives up a webhook after three interrupted pulls, as the last pull of its connection", async () => {
     await connect();
-    const held = `INSERT INTO git_webhook (app_id, ref, holder, claimed_at, attempts)
+    const insertClaimed = `INSERT INTO git_webhook (app_id, ref, holder, claimed_at, attempts)
                   VALUES ($1, 'refs/heads/main', gen_random_uuid(), now(), 3) RETURNING id, holder`;
     const { appId } = service;
     await service.db.transaction(async (manager) => {
-      const [{ id, holder }] = (await rows<{ id: number; holder: string }>(manager, held, [appId])) as [
+      const [{ id, holder }] = (await rows<{ id: number; holder: string }>(manager, insertClaimed, [appId])) as [
         { id: number; holder: string },
       ];
       // A process that stops normally calls `returnAttempts`, so that its interrupted pull does not count as an attempt.
@@ -369,12 +369,12 @@ describe("a git connection", () => {
   longTest("keeps the outcome of a pull that ended after the last attempt of a webhook that is given up", async () => {
     await connect();
     const commit = server.commit(project(40));
-    const held = `INSERT INTO git_webhook (app_id, ref, holder, claimed_at, attempts)
+    const insertClaimed = `INSERT INTO git_webhook (app_id, ref, holder, claimed_at, attempts)
                   VALUES ($1, 'refs/heads/main', gen_random_uuid(), now() - interval '1 minute', 3)`;
     expect((await pull()).http).to.equal(200);
     const outcome = await lastPull();
     expect(outcome).to.deep.include({ commit, error: null });
-    await rows(service.db, held, [service.appId]);
+    await rows(service.db, insertClaimed, [service.appId]);
     await until(async () => (await rows(service.db, "SELECT FROM git_webhook")).length === 0);
     expect(await lastPull()).to.deep.equal(outcome);
   });

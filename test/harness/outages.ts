@@ -105,7 +105,7 @@ export async function startOutages(roles: readonly string[]) {
     }
   }
 
-  async function verdictOf(keys: ReadonlySet<string>, answered: ReadonlySet<string>): Promise<OutageVerdict> {
+  async function verdictOf(keys: ReadonlySet<string>, answeredKeys: ReadonlySet<string>): Promise<OutageVerdict> {
     const count = (key: string) => witness.requestCounts.get(key) ?? 0;
     // Retries the query, because a new connection may exceed its time limit on a busy machine.
     const ended: Record<string, string>[] = await until(() =>
@@ -114,7 +114,7 @@ export async function startOutages(roles: readonly string[]) {
     return {
       runs: keys.size,
       doubled: [...keys].filter((key) => count(key) > 1),
-      missing: [...keys].filter((key) => count(key) === 0 || !answered.has(key)),
+      missing: [...keys].filter((key) => count(key) === 0 || !answeredKeys.has(key)),
       ended: ended.map((run) => `${run["key"]}: ${run["state"]} ${run["error"]}`),
     };
   }
@@ -127,12 +127,12 @@ export async function startOutages(roles: readonly string[]) {
     async runOutage({ loss, awayMs, runDurationsMs, after }: DatabaseOutage): Promise<OutageVerdict> {
       cases += 1;
       const keys = new Set<string>();
-      const answered = new Set<string>();
+      const answeredKeys = new Set<string>();
       const callers: Promise<void>[] = [];
       const start = (name: string, ms: number) => {
         const key = `case-${cases}-${name}`;
         keys.add(key);
-        callers.push(call(key, ms).then((isRight) => void (isRight && answered.add(key))));
+        callers.push(call(key, ms).then((isRight) => void (isRight && answeredKeys.add(key))));
       };
       for (const [at, ms] of runDurationsMs.entries()) start(`before-${at}`, ms);
       await until(() => [...keys].every((key) => witness.requestCounts.has(key)), CASE_LIMIT_MS);
@@ -147,7 +147,7 @@ export async function startOutages(roles: readonly string[]) {
       });
       await Promise.all(late);
       await Promise.race([Promise.all(callers), delay(CASE_LIMIT_MS, undefined, { ref: false })]);
-      return verdictOf(keys, answered);
+      return verdictOf(keys, answeredKeys);
     },
     crashes: () => fleet.crashes(),
     async stop() {

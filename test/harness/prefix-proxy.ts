@@ -32,11 +32,11 @@ export async function startPrefixProxy(prefix: string): Promise<PrefixProxy> {
     return null;
   }
 
-  const server = createServer((asked, reply) => {
-    if (isCut) return void asked.destroy();
-    const path = inside(asked);
+  const server = createServer((incoming, reply) => {
+    if (isCut) return void incoming.destroy();
+    const path = inside(incoming);
     if (path === null) return void reply.writeHead(404).end();
-    const { method, headers } = asked;
+    const { method, headers } = incoming;
     const onward = request({ port, host: "127.0.0.1", path, method, headers }, (answer) => {
       reply.writeHead(answer.statusCode ?? 502, answer.headers);
       answer.pipe(reply);
@@ -44,16 +44,16 @@ export async function startPrefixProxy(prefix: string): Promise<PrefixProxy> {
     onward.on("error", () => reply.destroy());
     // When the client's connection ends, ends the connection to the service. Otherwise, a response without a reader would keep it open.
     reply.on("close", () => onward.destroy());
-    asked.pipe(onward);
+    incoming.pipe(onward);
   });
-  server.on("upgrade", (asked, near, head) => {
-    const path = inside(asked);
+  server.on("upgrade", (incoming, near, head) => {
+    const path = inside(incoming);
     if (isCut || path === null) return near.destroy();
     tunnels.add(near);
     near.on("close", () => tunnels.delete(near));
     const far = connect(port, "127.0.0.1", () => {
-      const headers = asked.rawHeaders.reduce((text, part, index) => text + part + (index % 2 ? "\r\n" : ": "), "");
-      far.write(`${asked.method} ${path} HTTP/1.1\r\n${headers}\r\n`);
+      const headers = incoming.rawHeaders.reduce((text, part, index) => text + part + (index % 2 ? "\r\n" : ": "), "");
+      far.write(`${incoming.method} ${path} HTTP/1.1\r\n${headers}\r\n`);
       far.write(head);
       far.pipe(near).pipe(far);
     });

@@ -103,11 +103,11 @@ function readOutput(child: ChildProcess) {
     if (line.startsWith("{")) log.push(JSON.parse(line));
   });
   const waitForLogLine = async (message: string): Promise<Record<string, unknown>> => {
-    const wanted = () => log.find((entry) => entry["msg"] === message);
+    const findEntry = () => log.find((entry) => entry["msg"] === message);
     const gone = ended.then(({ code }) => {
       throw new Error(`the process ended with code ${code} before it logged "${message}": ${stderrText}`);
     });
-    return Promise.race([until(wanted, START_LIMIT_MS), gone]);
+    return Promise.race([until(findEntry, START_LIMIT_MS), gone]);
   };
   return { log, waitForLogLine, ended, stderr: () => stderrText };
 }

@@ -24,14 +24,14 @@ const CODE = "async function execute() { return 1; }";
 export async function insertPublishedActions(
   db: Db,
   appId: number,
-  wanted: readonly LiveVersionFields[],
+  versionFields: readonly LiveVersionFields[],
   now: () => number = Date.now,
 ): Promise<ActionRow[]> {
   const index = new TriggerIndex({ now, defaultTimezone: "UTC" });
   return db.transaction(async (manager) => {
     await manager.query("UPDATE app SET published_at = coalesce(published_at, now()) WHERE id = $1", [appId]);
     const liveVersions: ActionRow[] = [];
-    for (const { name, code = CODE, frequency = null, timezone = null, ...rest } of wanted) {
+    for (const { name, code = CODE, frequency = null, timezone = null, ...rest } of versionFields) {
       const { active = true, environment = "server", concurrency = null, debounce = null, jitterSeconds = null } = rest;
       const triggers = rest.triggers as Trigger[];
       const fields = { appId, name, code, triggers, frequency, timezone, active, environment, actionVersion: "v3" };

@@ -22,8 +22,8 @@ function commitBefore(migration: string): string {
 
 /** Returns the last commit of the previous release. The variable RELEASE_BEFORE can name another commit or a tag. */
 export function commitOfReleaseBefore(): string {
-  const given = process.env["RELEASE_BEFORE"];
-  return given ? git("rev-parse", "--verify", `${given}^{commit}`) : commitBefore(PREVIOUS_RELEASE_LAST_MIGRATION);
+  const commit = process.env["RELEASE_BEFORE"];
+  return commit ? git("rev-parse", "--verify", `${commit}^{commit}`) : commitBefore(PREVIOUS_RELEASE_LAST_MIGRATION);
 }
 
 interface Packages {

@@ -22,13 +22,13 @@ export interface FleetObservations {
 const between = (from: number, to: number) => delay(from + Math.random() * (to - from));
 
 async function countReady(fleet: ServiceFleet): Promise<number> {
-  const asked = fleet.urls().map((url) =>
+  const probes = fleet.urls().map((url) =>
     fetch(`${url}/health/ready`, { signal: AbortSignal.timeout(READY_PROBE_LIMIT_MS) }).then(
       ({ ok }) => ok,
       () => false,
     ),
   );
-  return (await Promise.all(asked)).filter(Boolean).length;
+  return (await Promise.all(probes)).filter(Boolean).length;
 }
 
 /** Pauses before each kill and before each loss of the database: minimum and maximum in milliseconds. */

@@ -288,13 +288,13 @@ describe("requests to HTTP triggers", () => {
 
     it("contain no secret in headers, body or redirect", async () => {
       await settings({ __leak: "a-secret-that-must-not-leave" });
-      const places = [
+      const leakCases = [
         "{ headers: { 'X-A': s } }",
         "{ body: s }",
         "{ redirect: 'https://example.com/' + s }",
         "{ body: { a: [s] } }",
       ];
-      for (const options of places) {
+      for (const options of leakCases) {
         const code = `async function execute({ settings }) { const s = settings.__leak; return Svc.App.V3.Actions.response(${options}); }`;
         const answer = await answerOf(code);
         expect(answer.http, options).to.equal(500);
@@ -340,7 +340,7 @@ describe("requests to HTTP triggers", () => {
   });
 
   describe("payloads", () => {
-    const BODY_CASES: [what: string, type: string | null, body: string | Uint8Array, parsed: unknown][] = [
+    const BODY_CASES: [title: string, type: string | null, body: string | Uint8Array, parsed: unknown][] = [
       ["JSON", "application/json; charset=utf-8", '{"a":"ü"}', { a: "ü" }],
       ["JSON of another type", "application/cloudevents+json", "[1]", [1]],
       ["malformed JSON", "application/json", "{", null],

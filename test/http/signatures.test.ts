@@ -59,16 +59,16 @@ describe("signatures of webhooks", () => {
 
       it(`are rejected after each of ${MUTATION_COUNT} mutations`, () => {
         const signed = sample.make(BODIES[0]!, URL, NOW);
-        const places = ["body", ...sample.signed, ...(sample.auth.scheme === "twilio" ? ["url"] : [])];
+        const parts = ["body", ...sample.signed, ...(sample.auth.scheme === "twilio" ? ["url"] : [])];
         const mutation = fc.record({
-          place: fc.constantFrom(...places),
+          part: fc.constantFrom(...parts),
           kind: fc.constantFrom("change", "remove", "add", "drop"),
           at: fc.nat(10_000),
           by: fc.constantFrom(..."abcdefABCDEF0189+/=,"),
         });
         fc.assert(
-          fc.property(mutation, ({ place, kind, at, by }) => {
-            const before = place === "body" ? signed.body : place === "url" ? signed.url : signed.headers[place]!;
+          fc.property(mutation, ({ part, kind, at, by }) => {
+            const before = part === "body" ? signed.body : part === "url" ? signed.url : signed.headers[part]!;
             const point = at % before.length;
             const after = {
               change: before.slice(0, point) + by + before.slice(point + 1),
@@ -78,14 +78,14 @@ describe("signatures of webhooks", () => {
             }[kind]!;
             fc.pre(after !== before);
             // Twilio signs the decoded fields of a form. So the signature stays valid if a mutation changes only the encoding of the fields.
-            fc.pre(sample.name !== "twilio, form" || place !== "body" || fieldsOf(after) !== fieldsOf(before));
+            fc.pre(sample.name !== "twilio, form" || part !== "body" || fieldsOf(after) !== fieldsOf(before));
             const mutated =
-              place === "body"
+              part === "body"
                 ? { ...signed, body: after }
-                : place === "url"
+                : part === "url"
                   ? { ...signed, url: after }
-                  : { ...signed, headers: { ...signed.headers, [place]: after } };
-            expect(acceptsSignature(sample, mutated), `${place} ${kind} at ${point}: ${after.slice(0, 200)}`).to.equal(
+                  : { ...signed, headers: { ...signed.headers, [part]: after } };
+            expect(acceptsSignature(sample, mutated), `${part} ${kind} at ${point}: ${after.slice(0, 200)}`).to.equal(
               false,
             );
           }),

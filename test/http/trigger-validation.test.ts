@@ -19,7 +19,7 @@ describe("the validation of HTTP triggers", () => {
   after(() => service.stop());
 
   const http = (where: unknown) => [{ trigger: "http", where }];
-  const FAULTS: [what: string, where: unknown, path: string][] = [
+  const FAULTS: [title: string, where: unknown, path: string][] = [
     ["no where", undefined, "where"],
     ["no path", { auth: NONE }, "where.path"],
     ["an empty path", { path: "", auth: NONE }, "where.path"],

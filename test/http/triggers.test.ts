@@ -48,7 +48,7 @@ describe("HTTP triggers", () => {
       expect((await live("other/fixed")).json).to.equal("parameter first");
     });
 
-    const PATHS: [path: string, what: string, http: number, params?: object][] = [
+    const PATHS: [path: string, title: string, http: number, params?: object][] = [
       ["values/a%2Fb", "an encoded slash is part of a value", 200, { v: "a/b" }],
       ["values/gr%C3%BC%C3%9Fe", "a value is decoded", 200, { v: "grüße" }],
       ["values/x/", "one slash at the end is ignored", 200, { v: "x" }],

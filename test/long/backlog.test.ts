@@ -43,10 +43,10 @@ describe("a queue of 100,000 runs", () => {
       [deep, [] as number[]],
     ]);
     for (let round = 0; round < ROUNDS; round += 1) {
-      for (const [{ repository }, taken] of times) {
+      for (const [{ repository }, durations] of times) {
         const start = performance.now();
         expect(await repository.claim(HOLDER_ID, new Map([[2, 1]]), 3)).to.not.equal(null);
-        taken.push(performance.now() - start);
+        durations.push(performance.now() - start);
       }
     }
     const [before, after] = [median(times.get(small)!), median(times.get(deep)!)];

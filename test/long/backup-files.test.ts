@@ -42,13 +42,13 @@ describe("a file that claims to be a backup", function () {
   this.timeout(180_000);
   let folder: string;
   let original: FreshDatabase;
-  let place: FreshDatabase;
+  let targetDatabase: FreshDatabase;
   let parts: ArchiveFile[];
   let count = 0;
 
   before(async () => {
     folder = mkdtempSync(join(tmpdir(), "svc-attack-"));
-    [original, place] = [await freshDatabase(), await emptyDatabase()];
+    [original, targetDatabase] = [await freshDatabase(), await emptyDatabase()];
     await createFirstCredentials(original.url, join(folder, "source"));
     await query(original.url, "INSERT INTO setting (app_id, key, value) VALUES (1, 'a', '1')");
     const path = join(folder, "good");
@@ -59,14 +59,14 @@ describe("a file that claims to be a backup", function () {
   });
   after(async () => {
     await original.drop();
-    await place.drop();
+    await targetDatabase.drop();
     rmSync(folder, { recursive: true, force: true });
   });
 
   async function restoreChanged(
     change: (parts: ArchiveFile[]) => ArchiveFile[],
     replace = false,
-    url = place.url,
+    url = targetDatabase.url,
   ): Promise<string> {
     const path = join(folder, String(++count));
     await writeArchive(path, toAsyncIterable(change([...parts])), KEY);
@@ -116,7 +116,7 @@ describe("a file that claims to be a backup", function () {
     expect(await restoreChanged(manifest((all) => all.migrations.push("OfTomorrow1")))).to.contain(
       "a newer release of the service made this backup",
     );
-    expect(await databaseObjects(place.url)).to.deep.equal([]);
+    expect(await databaseObjects(targetDatabase.url)).to.deep.equal([]);
   });
 
   it("leaves no table and no media file if its contents do not match its summary or its tables", async () => {
@@ -137,7 +137,7 @@ describe("a file that claims to be a backup", function () {
     ];
     for (const [change, words] of changes) {
       expect(await restoreChanged(change)).to.match(words);
-      expect(await databaseObjects(place.url), String(words)).to.deep.equal([]);
+      expect(await databaseObjects(targetDatabase.url), String(words)).to.deep.equal([]);
     }
     expect(filesUnder(join(folder, "data", "media"))).to.deep.equal([]);
   });
@@ -172,7 +172,7 @@ describe("a file that claims to be a backup", function () {
 
   it("can be from a database with tables of other programs, which the restore leaves out and names", async () => {
     const source = await freshDatabase();
-    const to = { url: place.url, dataDir: join(folder, "data"), warnings: [] as string[] };
+    const to = { url: targetDatabase.url, dataDir: join(folder, "data"), warnings: [] as string[] };
     try {
       await createFirstCredentials(source.url, join(folder, "own"));
       await query(source.url, "CREATE TABLE somebody_elses AS SELECT 1 AS one");
@@ -183,7 +183,7 @@ describe("a file that claims to be a backup", function () {
       await backUp({ databaseUrl: source.url, dataDir: join(folder, "source") }, path);
       await restoreTo(to, path);
       expect(to.warnings).to.deep.equal(["tables that do not belong to the service are left out: somebody_elses"]);
-      expect(await databaseObjects(place.url))
+      expect(await databaseObjects(targetDatabase.url))
         .to.include("app")
         .and.not.include("somebody_elses");
     } finally {

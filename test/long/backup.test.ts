@@ -141,20 +141,20 @@ describe("a backup of a gigabyte", function () {
     process.stderr.write("not run, because no PostgreSQL of Debian is installed: the restore into another version\n");
   for (const version of versions) {
     it(`is restored into PostgreSQL ${version} with little memory, and the service responds as before`, async () => {
-      const place = await startPostgresVersion(version);
+      const targetServer = await startPostgresVersion(version);
       const dataDir = join(folder, `data-${version}`);
       try {
-        const environment = { DATABASE_URL: place.url, DATA_DIR: dataDir };
+        const environment = { DATABASE_URL: targetServer.url, DATA_DIR: dataDir };
         const startedAt = performance.now();
         const restored = await runCommand("restore", [file, "--key-file", join(folder, "key")], environment);
         const seconds = (performance.now() - startedAt) / 1_000;
         process.stderr.write(`      ${seconds.toFixed(1)} s, ${Math.round(restored.peak)} MB of memory\n`);
         expect(restored.peak).to.be.within(1, MEMORY_MAX_MB);
-        expect(await readContentSums(place.url)).to.deep.equal(await readContentSums(service.databaseUrl));
-        const answers = await readAllAnswers(place.url, dataDir, service.tokens.editor);
+        expect(await readContentSums(targetServer.url)).to.deep.equal(await readContentSums(service.databaseUrl));
+        const answers = await readAllAnswers(targetServer.url, dataDir, service.tokens.editor);
         expect(answers).to.deep.equal(await allAnswers(service.url, service.tokens.editor));
       } finally {
-        await place.stop();
+        await targetServer.stop();
       }
     });
   }
@@ -177,14 +177,14 @@ describe("a small backup", function () {
     const s3 = await startS3();
     const bucket = `s3://media/one?endpoint=${s3.url}`;
     const service = await startTestService({ ROLES: "api", MEDIA_URL: bucket });
-    const place = await emptyDatabase();
+    const targetDatabase = await emptyDatabase();
     try {
       writeFileSync(join(folder, "key"), Buffer.alloc(32, 5).toString("base64"));
       const media = mediaOf(service);
       const contents = noise(9 * MB);
       const { id } = await media.upload("in a bucket", contents);
       const from = { DATABASE_URL: service.databaseUrl, DATA_DIR: service.dataDir, MEDIA_URL: bucket, ...KEYS };
-      const to = { ...from, DATABASE_URL: place.url, DATA_DIR: join(folder, "bucket") };
+      const to = { ...from, DATABASE_URL: targetDatabase.url, DATA_DIR: join(folder, "bucket") };
       const args = [join(folder, "bucket-backup"), "--key-file", join(folder, "key")];
       expect((await runCommand("backup", args, from)).summary.files).to.equal(1);
       expect((await runCommand("restore", args, to)).summary.files).to.equal(1);
@@ -198,14 +198,14 @@ describe("a small backup", function () {
       await restored.stop();
     } finally {
       await service.stop();
-      await place.drop();
+      await targetDatabase.drop();
       await s3.stop();
     }
   });
 
   for (const last of ["Foundation1763600000000", "KeptScripts1763600140000", "BoundsChecked1763600180100"]) {
     it(`of a database whose last migration was ${last} is restored with the current schema`, async () => {
-      const [old, place] = [await emptyDatabase(), await emptyDatabase()];
+      const [old, targetDatabase] = [await emptyDatabase(), await emptyDatabase()];
       try {
         const time = (name: string) => Number(name.slice(-13));
         await migrateSchema(
@@ -221,8 +221,8 @@ describe("a small backup", function () {
         mkdirSync(dataDir);
         writeFileSync(join(dataDir, "settings-key"), `${Buffer.alloc(32, 9).toString("base64")}\n`);
         await backUp({ databaseUrl: old.url, dataDir }, path);
-        await restoreTo({ url: place.url, dataDir }, path);
-        const there = new Client({ connectionString: place.url });
+        await restoreTo({ url: targetDatabase.url, dataDir }, path);
+        const there = new Client({ connectionString: targetDatabase.url });
         await there.connect();
         const { rows } = await there.query(
           "SELECT (SELECT count(*)::int FROM migration) AS n, (SELECT max(id)::int FROM organization) AS last",
@@ -234,7 +234,7 @@ describe("a small backup", function () {
         await there.end();
       } finally {
         await old.drop();
-        await place.drop();
+        await targetDatabase.drop();
       }
     });
   }

@@ -34,11 +34,11 @@ for (const mode of EVALUATION_MODES) {
 
     it("is not visible to the next run in the same page", async () => {
       const left: string[] = [];
-      let kept = 0;
+      let markCount = 0;
       const objects = await page.objects();
-      for (const path of objects) kept += (await findSeenMarks([path], left)).length;
+      for (const path of objects) markCount += (await findSeenMarks([path], left)).length;
       expect(left).to.deep.equal([]);
-      expect(kept).to.be.at.least(objects.length * 0.95);
+      expect(markCount).to.be.at.least(objects.length * 0.95);
     });
   });
 }

@@ -192,16 +192,16 @@ describe("a data source with a million entries, compared with one with a thousan
     const pool = new Pool({ connectionString: fixture.database.url, max: 6 });
     const app = fastify();
     const query = { where: { Age: { $gte: 0 } }, limit: 10 };
-    let asked: { sql: string; values: readonly unknown[] } | undefined;
+    let recorded: { sql: string; values: readonly unknown[] } | undefined;
     const recordingReader = new EntryReader({
       read: (appId, sql, values) => {
-        asked = { sql, values };
+        recorded = { sql, values };
         return fixture.pool.read(appId, sql, values);
       },
     });
     await recordingReader.find(many, query, fixture.readAccess());
     app.get("/bare", async (_, reply) => {
-      const { rows } = await pool.query(asked!.sql, [...asked!.values]);
+      const { rows } = await pool.query(recorded!.sql, [...recorded!.values]);
       return reply
         .type("application/json")
         .send(JSON.stringify({ entries: rows.map((row) => ({ ...row, data: JSON.parse(row.data) })) }));

@@ -23,11 +23,11 @@ describe("a payload is stored once", () => {
 
   before(async () => {
     service = await startTestService();
-    const wanted = Array.from({ length: MATCHING_ACTIONS }, (_, at) => ({
+    const actionFields = Array.from({ length: MATCHING_ACTIONS }, (_, at) => ({
       name: `action-${at}`,
       triggers: [{ trigger: "log" as const, where: { type: "many" } }],
     }));
-    ids = (await insertPublishedActions(service.db, service.appId, wanted)).map(({ id }) => id);
+    ids = (await insertPublishedActions(service.db, service.appId, actionFields)).map(({ id }) => id);
   });
   after(() => service.stop());
 

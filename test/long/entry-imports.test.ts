@@ -43,9 +43,9 @@ const megabytes = (pid: number, field: string): number =>
 /** Sends an import. Unlike fetch, this function waits for the response without a limit. */
 async function post(url: string, headers: Record<string, string>): Promise<unknown> {
   const sent = request(url, { method: "POST", headers });
-  const answered = once(sent, "response") as Promise<[IncomingMessage]>;
+  const responsePromise = once(sent, "response") as Promise<[IncomingMessage]>;
   await pipeline(Readable.from(generateCsv()), sent);
-  const [answer] = await answered;
+  const [answer] = await responsePromise;
   return json(answer);
 }
 

@@ -101,7 +101,7 @@ describe("hundreds of malicious files", () => {
   /** Loads all files into a page of the service's own origin, in each way in which a page can load a file. Returns the outcomes. */
   async function loadAsEachElement(page: Page, urls: readonly string[]) {
     return page.evaluate(
-      async (given, waitMs) => {
+      async (fileUrls, waitMs) => {
         const { document, navigator, setTimeout } = globalThis as unknown as PageGlobals;
         const load = (tag: string, fields: object) =>
           new Promise<void>((done) => {
@@ -111,7 +111,7 @@ describe("hundreds of malicious files", () => {
             setTimeout(done, waitMs);
           });
         const workers = await Promise.all(
-          given.map(async (url) => {
+          fileUrls.map(async (url) => {
             const loads: [string, object][] = [
               ["script", { src: url }],
               ["script", { src: url, type: "module" }],

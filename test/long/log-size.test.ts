@@ -174,11 +174,11 @@ describe(`a log of ${LARGE_LOG_ENTRIES} entries beside one of ${SMALL_LOG_ENTRIE
       ]);
       for (let round = 0; round < ROUNDS + 20; round += 1) {
         const found: number[] = [];
-        for (const [sized, taken] of times) {
+        for (const [sized, durations] of times) {
           const start = performance.now();
           found.push(await list(sized));
           // During the first calls, PostgreSQL still plans the statements.
-          if (round >= 20) taken.push(performance.now() - start);
+          if (round >= 20) durations.push(performance.now() - start);
         }
         expect(found[0], "both find as much").to.equal(found[1]);
       }

@@ -86,9 +86,9 @@ describe("a run that this process holds and does not execute", () => {
     const executeRun = () => execution.promise;
     dispatcher = new Dispatcher({ repository, executeRun, processId: holder, concurrency: 1 });
     await db.query("DELETE FROM run");
-    const held = `INSERT INTO run (app_id, action_id, copy, trigger, payload, state, holder, started_at)
+    const insertHeldRun = `INSERT INTO run (app_id, action_id, copy, trigger, payload, state, holder, started_at)
       VALUES (1, 1, 'master', 'manual', '{}', 'running', $1, now()) RETURNING id`;
-    const [{ id }] = await db.query(held, [holder]);
+    const [{ id }] = await db.query(insertHeldRun, [holder]);
     run = (await repository.find(id))!;
   });
   after(() => database.stop());

@@ -141,22 +141,22 @@ describe("media under load", () => {
       const incoming = join(dataDir, "media", "incoming");
       const stored = () =>
         filesUnder(s3?.folder ?? join(dataDir, "media")).filter((path) => !path.includes("incoming"));
-      let taken = 0;
+      let createdUploads = 0;
       for (let turn = 0; turn < KILLED_UPLOADS; turn += 1) {
         const known = stored().length;
-        let answered = 0;
+        let answerCount = 0;
         const sent = Array.from({ length: 20 }, async () => {
           const http = await sendLarge(url, appId, token, 4).catch(() => 0);
-          if (http === 201) answered += 1;
+          if (http === 201) answerCount += 1;
           return http;
         });
         // Each turn kills the service at one of three moments: while files arrive, when one is stored, or after two successful responses.
-        const moments = [() => true, () => stored().length > known, () => answered > 1];
+        const moments = [() => true, () => stored().length > known, () => answerCount > 1];
         const half = () => filesUnder(incoming).length >= 5 && moments[turn % 3]!();
         await until(half);
         service.signal("SIGKILL");
         await service.ended;
-        taken += (await Promise.all(sent)).filter((http) => http === 201).length;
+        createdUploads += (await Promise.all(sent)).filter((http) => http === 201).length;
         await start({ MEDIA_QUOTA_MB: "0", ...environment, DATA_DIR: dataDir });
       }
       const db = await openDatabase(service.databaseUrl(), 1);
@@ -169,8 +169,8 @@ describe("media under load", () => {
         "SELECT id, blob_key AS key, bytes, checksum FROM media_file",
       );
       // A killed service loses responses, so the test requires only one response for three kills. Each file with a response must exist.
-      expect(taken, "files that were answered").to.be.at.least(KILLED_UPLOADS / 3);
-      expect(files.length, "files that are there").to.be.within(taken, 20 * KILLED_UPLOADS - 1);
+      expect(createdUploads, "files that were answered").to.be.at.least(KILLED_UPLOADS / 3);
+      expect(files.length, "files that are there").to.be.within(createdUploads, 20 * KILLED_UPLOADS - 1);
       const [used] = await rows<{ same: boolean; space: string }>(
         db,
         `SELECT (SELECT coalesce(sum(bytes), 0) FROM media_usage) = (SELECT coalesce(sum(bytes), 0) FROM media_blob) AS same,
@@ -194,7 +194,9 @@ describe("media under load", () => {
         const contents = Buffer.from(await answer.arrayBuffer());
         expect([contents.length, createHash("sha256").update(contents).digest("hex")]).to.deep.equal([bytes, checksum]);
       }
-      process.stdout.write(`      ${KILLED_UPLOADS} kills: ${files.length} files whole, ${taken} of them answered\n`);
+      process.stdout.write(
+        `      ${KILLED_UPLOADS} kills: ${files.length} files whole, ${createdUploads} of them answered\n`,
+      );
       await db.destroy();
       await s3?.stop();
     });

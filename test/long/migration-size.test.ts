@@ -72,9 +72,9 @@ describe(`the schema of a database with ${ROWS} runs`, function () {
   }
 
   async function fill(): Promise<void> {
-    const given = `generate_series(1, ${ROWS}) AS n, LATERAL (SELECT now() - interval '20 days' * (1 - n / ${ROWS}.0) AS at) AS moment`;
+    const rowSource = `generate_series(1, ${ROWS}) AS n, LATERAL (SELECT now() - interval '20 days' * (1 - n / ${ROWS}.0) AS at) AS moment`;
     for (const statement of FILL_TABLES.split(";")) {
-      await client.query(statement.replace("ONCE", given).replaceAll("$1", String(appId)));
+      await client.query(statement.replace("ONCE", rowSource).replaceAll("$1", String(appId)));
     }
     await client.query("ANALYZE");
   }
@@ -134,8 +134,8 @@ describe(`the schema of a database with ${ROWS} runs`, function () {
     expect(Object.keys(runs.counts).filter((status) => !/^2|^500 INTERNAL_ERROR$/.test(status))).to.deep.equal([]);
     expect(longest).to.be.below(WAIT_MAX_MS);
     const acknowledged = [...new Set(runs.acknowledged)];
-    const kept = await counts();
-    for (const [at, table] of TABLES.entries()) expect(kept[at], table).to.be.at.least(before[at]!);
+    const after = await counts();
+    for (const [at, table] of TABLES.entries()) expect(after[at], table).to.be.at.least(before[at]!);
     const found = "SELECT count(*)::int AS count FROM run WHERE id = ANY ($1::bigint[])";
     expect((await client.query(found, [acknowledged])).rows[0].count).to.equal(acknowledged.length);
     await expectServed();

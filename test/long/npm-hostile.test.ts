@@ -17,7 +17,7 @@ describe("a malicious package that takes long", () => {
   afterEach(() => saves.clear());
   after(() => saves?.stop());
 
-  const REJECTED_PACKAGES: [what: string, words: RegExp, published: () => PublishedPackage][] = [
+  const REJECTED_PACKAGES: [title: string, words: RegExp, published: () => PublishedPackage][] = [
     ["of 100,000 files", /more than 20000 files/, () => evilPackage(INDEX, ...many(100_000))],
     ["that unpacks to 200 MB", /more than 64 MB/, () => ({ name: "evil", version: "1.0.0", archive: zeros(208) })],
     ["that unpacks to 4 GB", /more than 64 MB/, () => ({ name: "evil", version: "1.0.0", archive: zeros(4_096) })],

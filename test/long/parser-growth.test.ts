@@ -190,8 +190,9 @@ async function timeOf(parse: Parser, text: string, times: number): Promise<numbe
 async function findGrowthFault(parse: Parser, fragment: string): Promise<string | null> {
   const textOf = (length: number) => fragment.repeat(Math.ceil(length / fragment.length));
   for (const length of [512, LONGEST_TEXT_CHARACTERS / PIECE_COUNT]) {
-    const taken = await timeOf(parse, textOf(length), 1);
-    if (taken > PIECE_MAX_MS) return `${JSON.stringify(fragment)}: ${taken.toFixed(0)} ms for ${length} characters`;
+    const elapsedMs = await timeOf(parse, textOf(length), 1);
+    if (elapsedMs > PIECE_MAX_MS)
+      return `${JSON.stringify(fragment)}: ${elapsedMs.toFixed(0)} ms for ${length} characters`;
   }
   const whole = await timeOf(parse, textOf(LONGEST_TEXT_CHARACTERS), 1);
   if (whole <= MEASURED_MIN_MS) return null;

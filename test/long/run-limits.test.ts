@@ -72,7 +72,7 @@ describe("limits of an action's runs", () => {
     const run = { appId: 1, actionId: 1, copy: "master", trigger: "manual", personId: null } as const;
     const more = { credentialId: null, idempotencyKey: null, waitsFor: "concurrency" } as const;
     for (let round = 0; round < ROUNDS; round += 1) {
-      for (const [{ db, repository, limiter }, taken] of times) {
+      for (const [{ db, repository, limiter }, durations] of times) {
         const start = performance.now();
         for (const k of ["one 0", `new ${round}`]) {
           const { id } = await insertRunByActionId(db, { ...run, ...more, payload: JSON.stringify({ k }) }, null);
@@ -81,7 +81,7 @@ describe("limits of an action's runs", () => {
         // The claim returns the run of app 1 with the new key. It skips app 2, because this app uses more slots than the limit.
         const claimed = await repository.claim(HOLDER, new Map([[2, 9]]), 3);
         expect(claimed!.appId).to.equal(1);
-        taken.push(performance.now() - start);
+        durations.push(performance.now() - start);
       }
     }
     const [before, after] = [median(times.get(small)!), median(times.get(large)!)];

@@ -75,12 +75,12 @@ describe("many schedules", () => {
   });
 
   it("are claimed within 5 s if 1,000 of them are due in the same minute", async () => {
-    const wanted = Array.from({ length: 1_000 }, (_, at) => ({
+    const actionFields = Array.from({ length: 1_000 }, (_, at) => ({
       name: `s${at}`,
       triggers: [{ trigger: "schedule" }],
       frequency: "*/2 * * * *",
     }));
-    await insertPublishedActions(db, appId, wanted, () => NOON - 60_000);
+    await insertPublishedActions(db, appId, actionFields, () => NOON - 60_000);
     const startedAt = performance.now();
     await new Scheduler({ db, now: () => NOON, defaultTimezone: "UTC", measures: new ServiceMetrics() }).claimDue();
     const durationMs = performance.now() - startedAt;

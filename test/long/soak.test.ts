@@ -71,8 +71,10 @@ describe("a service that runs for a long time", () => {
     const response = await fetch(`${url}/metrics`, { headers: { "auth-token": service.credentials().tokens.admin } });
     const lines = (await response.text()).split("\n").filter((line) => line.startsWith("svc_runs_total{"));
     return (app, mode) => {
-      const its = lines.filter((line) => line.includes(`app="${app}"`) && (!mode || line.includes(`mode="${mode}"`)));
-      return its.reduce((sum, line) => sum + Number(line.split(" ").at(-1)), 0);
+      const appLines = lines.filter(
+        (line) => line.includes(`app="${app}"`) && (!mode || line.includes(`mode="${mode}"`)),
+      );
+      return appLines.reduce((sum, line) => sum + Number(line.split(" ").at(-1)), 0);
     };
   }
 

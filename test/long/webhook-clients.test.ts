@@ -246,17 +246,17 @@ describe("webhooks of the senders' libraries", () => {
           at: number;
           by: string;
         }) => {
-          const given = place === "body" ? signed.body : signed.headers[place]!;
-          const point = chosen % given.length;
+          const original = place === "body" ? signed.body : signed.headers[place]!;
+          const point = chosen % original.length;
           const after = {
-            change: given.slice(0, point) + by + given.slice(point + 1),
-            remove: given.slice(0, point) + given.slice(point + 1),
-            add: given.slice(0, point) + by + given.slice(point),
+            change: original.slice(0, point) + by + original.slice(point + 1),
+            remove: original.slice(0, point) + original.slice(point + 1),
+            add: original.slice(0, point) + by + original.slice(point),
             drop: "",
           }[kind]!;
-          fc.pre(after !== given);
+          fc.pre(after !== original);
           // Twilio signs the decoded fields of a form. So the signature stays valid if a mutation changes only the encoding of the fields.
-          const hasSameFields = JSON.stringify(formOf(after)) === JSON.stringify(formOf(given));
+          const hasSameFields = JSON.stringify(formOf(after)) === JSON.stringify(formOf(original));
           fc.pre(client.name !== "twilio, form" || place !== "body" || !hasSameFields);
           const mutated =
             place === "body"

@@ -182,8 +182,8 @@ describe("media: folders and files", () => {
         name.includes("\0") ? /^name must not contain the character U\+0000/ : /^name must be/,
       );
     }
-    for (const given of ["../../../etc/passwd", "..\\..\\boot.ini", "/abs/olute.txt"]) {
-      const file = await media.upload(given, "x");
+    for (const name of ["../../../etc/passwd", "..\\..\\boot.ini", "/abs/olute.txt"]) {
+      const file = await media.upload(name, "x");
       expect(file.name).to.match(/^(passwd|boot\.ini|olute\.txt)$/);
     }
     expect(stored().every((path) => /\/media\/[0-9a-f]{16}\/[0-9a-f]{2}\/[0-9a-f]{32}$/.test(path))).to.equal(true);

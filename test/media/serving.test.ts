@@ -43,9 +43,9 @@ describe("media: delivery of contents", () => {
   it("returns no bytes if a condition holds, and a range only of an unchanged file", async () => {
     const { id, checksum } = await media.upload("c.txt", "contents");
     const tag = `"${checksum}"`;
-    for (const given of [tag, `W/${tag}`, `"x", ${tag}`, "*"]) {
-      const answer = await media.contents(id, "", { "if-none-match": given });
-      expect([given, answer.status, await answer.text()]).to.deep.equal([given, 304, ""]);
+    for (const condition of [tag, `W/${tag}`, `"x", ${tag}`, "*"]) {
+      const answer = await media.contents(id, "", { "if-none-match": condition });
+      expect([condition, answer.status, await answer.text()]).to.deep.equal([condition, 304, ""]);
     }
     expect((await media.contents(id, "", { "if-none-match": '"x"' })).status).to.equal(200);
     expect((await media.contents(id, "", { range: "bytes=0-1", "if-range": tag })).status).to.equal(206);

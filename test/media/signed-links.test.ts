@@ -113,11 +113,11 @@ describe("media: signed links", () => {
     expect(links.isValid(1, { id: 2, createdAt: new Date(weekBefore) }, oldClaim)).to.equal(false);
     expect(links.isValid(1, { id: 2, createdAt: new Date(weekBefore - 1) }, oldClaim)).to.equal(true);
     const now = Date.now;
-    const held = [-1, 0].map((ms) => {
+    const validities = [-1, 0].map((ms) => {
       Date.now = () => new Date(expiresAt).getTime() + ms;
       return links.isValid(1, file, claim);
     });
     Date.now = now;
-    expect(held).to.deep.equal([true, false]);
+    expect(validities).to.deep.equal([true, false]);
   });
 });

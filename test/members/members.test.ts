@@ -302,10 +302,10 @@ describe("members and invitations", () => {
     }
     // An organization can neither add people without their consent nor find people by their IDs.
     for (const path of [members(firstOrganization.id), appMembers(firstOrganization.appId)]) {
-      const taken = await as(admin.token, "PUT", `${path}/${victim.id}`, { role: "reader" });
-      expect(outcomeOf(taken)).to.deep.equal([404, "NOT_FOUND"]);
+      const answer = await as(admin.token, "PUT", `${path}/${victim.id}`, { role: "reader" });
+      expect(outcomeOf(answer)).to.deep.equal([404, "NOT_FOUND"]);
       const unknown = await as(admin.token, "PUT", `${path}/2000000000`, { role: "reader" });
-      expect(unknown.body).to.deep.equal(taken.body);
+      expect(unknown.body).to.deep.equal(answer.body);
     }
     const invitationPath = `/v1/organizations/${firstOrganization.id}/invitations/${pending.body.invitation.id}`;
     expect(outcomeOf(await as(admin.token, "DELETE", invitationPath))).to.deep.equal([404, "NOT_FOUND"]);

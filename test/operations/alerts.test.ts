@@ -52,8 +52,8 @@ describe("alerts", function () {
       body: { __alerts: { url: hook.url, secret: SECRET }, __slack: `${hook.url}/slack`, __wrong: { url: "ftp://x" } },
     });
     await service.db.query("UPDATE app SET published_at = now()");
-    const wanted = { name: "job", triggers: [{ trigger: "schedule" }], frequency: "0 4 * * *" };
-    const [copy] = await insertPublishedActions(service.db, service.appId, [wanted]);
+    const fields = { name: "job", triggers: [{ trigger: "schedule" }], frequency: "0 4 * * *" };
+    const [copy] = await insertPublishedActions(service.db, service.appId, [fields]);
     copyId = copy!.id;
     masterId = (
       await rows<{ id: number }>(service.db, "SELECT master_id AS id FROM action WHERE id = $1", [copyId])
@@ -195,8 +195,8 @@ describe("alerts", function () {
   });
 
   it("of a removed action end without a recovery message", async () => {
-    const wanted = { name: "gone", triggers: [{ trigger: "manual" }] };
-    const [copy] = await insertPublishedActions(service.db, service.appId, [wanted]);
+    const fields = { name: "gone", triggers: [{ trigger: "manual" }] };
+    const [copy] = await insertPublishedActions(service.db, service.appId, [fields]);
     await create({});
     await service.db.query(
       `INSERT INTO run (app_id, action_id, copy, trigger, payload, state, finished_at)

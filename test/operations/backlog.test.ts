@@ -122,9 +122,9 @@ describe("a backlog", () => {
     await addQueuedRuns(1, 1, { payload: JSON.stringify({ text: "x".repeat(10_000) }) });
     await addQueuedRuns(2, QUEUED_RUNS_PER_APP_RESERVED, { payload: "{}" });
     const [{ bytes }] = await db.query("SELECT sum(payload_bytes)::int AS bytes FROM run");
-    const taken = (more: number) =>
+    const reserve = (more: number) =>
       new QueueLimits(db, { ...BOUNDS, maxPayloadBytes: bytes + 100 }).reserveCapacity(2, more);
-    expect([await taken(100), await taken(101)]).to.deep.equal([true, false]);
+    expect([await reserve(100), await reserve(101)]).to.deep.equal([true, false]);
   });
 
   it("does not count a run whose row was not written", async () => {

@@ -119,7 +119,7 @@ describe("the lease of a process", () => {
   let events: unknown[];
   let fails: boolean;
   /** Promise for which statements wait; null if each statement ends at once. */
-  let held: Promise<void> | null;
+  let blocked: Promise<void> | null;
 
   const pass = async (ms: number) => {
     now += ms;
@@ -130,7 +130,7 @@ describe("the lease of a process", () => {
 
   function create(alone = false): void {
     const query = async (text: string, values: unknown[]) => {
-      await held;
+      await blocked;
       if (fails) throw new Error("away");
       statements.push({ text, values });
       return [];
@@ -154,13 +154,13 @@ describe("the lease of a process", () => {
     statements = [];
     events = [];
     fails = false;
-    held = null;
+    blocked = null;
     performance.now = () => now;
     mock.timers.enable({ apis: ["setTimeout"] });
   });
   afterEach(async () => {
     fails = false;
-    held = null;
+    blocked = null;
     await lease.stop();
     mock.timers.reset();
     performance.now = realNow;
@@ -219,12 +219,12 @@ describe("the lease of a process", () => {
     await settled();
     const renewalsBefore = renewals().length;
     const { promise, resolve } = Promise.withResolvers<void>();
-    held = promise;
+    blocked = promise;
     await pass(3_000);
     const stopped = lease.stop();
     resolve();
     await stopped;
-    held = null;
+    blocked = null;
     expect(renewals()).to.have.length(renewalsBefore + 1);
     expect(statements.at(-1)).to.deep.equal({ text: "DELETE FROM instance WHERE id = $1", values: [lease.holder] });
     await pass(60_000);

@@ -232,14 +232,14 @@ describe("a dispatcher", () => {
     await full.endOldestRun();
     expect(full.executed).to.deep.equal([1, 2, 3, 4, 5]);
 
-    const asked = startDispatcher(4, [1]);
-    asked.hooks.onClaim = () => {
-      asked.hooks.onClaim = () => {};
-      asked.addQueuedRun(2);
-      void asked.dispatcher.claimQueued();
+    const repeated = startDispatcher(4, [1]);
+    repeated.hooks.onClaim = () => {
+      repeated.hooks.onClaim = () => {};
+      repeated.addQueuedRun(2);
+      void repeated.dispatcher.claimQueued();
     };
-    await asked.dispatcher.claimQueued();
-    expect(asked.executed).to.deep.equal([1, 2]);
+    await repeated.dispatcher.claimQueued();
+    expect(repeated.executed).to.deep.equal([1, 2]);
 
     const empty = startDispatcher(1);
     const firstClaim = empty.dispatcher.claimQueued();

@@ -28,8 +28,8 @@ describe("runs that end together", () => {
     const [organization] = await db.query("INSERT INTO organization (name) VALUES ('o') RETURNING id");
     const insert = "INSERT INTO app (organization_id, name) VALUES ($1, 'a') RETURNING id";
     appId = (await db.query(insert, [organization.id]))[0].id;
-    const wanted = ["a", "b", "c"].map((name) => ({ name, triggers: [{ trigger: "manual" }] }));
-    actions = (await insertPublishedActions(db, appId, wanted)).map(({ id }) => id);
+    const actionFields = ["a", "b", "c"].map((name) => ({ name, triggers: [{ trigger: "manual" }] }));
+    actions = (await insertPublishedActions(db, appId, actionFields)).map(({ id }) => id);
   });
   after(() => database.stop());
 

@@ -54,9 +54,9 @@ describe("a wait for a run whose reader leaves", () => {
     const { query } = pg.Client.prototype;
     let reads = 0;
     // biome-ignore lint/suspicious/noExplicitAny: the driver accepts several kinds of arguments
-    pg.Client.prototype.query = function (this: pg.Client, ...given: any[]) {
-      if (given[0]?.name === "console-lines") reads += 1;
-      return Reflect.apply(query, this, given);
+    pg.Client.prototype.query = function (this: pg.Client, ...args: any[]) {
+      if (args[0]?.name === "console-lines") reads += 1;
+      return Reflect.apply(query, this, args);
     } as typeof query;
     try {
       const reader = new RunConsole(database.db).follow(1, runId);

@@ -108,14 +108,14 @@ describe("pages of a log", () => {
       await new Partitions({ db, days: 30 }).makeAhead();
     }
     await db.query("VACUUM ANALYZE execution_log");
-    const asked = {
+    const pages = {
       "the first page": {},
       "a page behind a cursor": { cursor: createRowCursor(middles[1]!) },
       "the last page": { cursor: createRowCursor(100) },
       "one action": { id: 1 },
       failures: { where: { type: "app.task.failed" } },
     };
-    for (const [name, options] of Object.entries(asked)) {
+    for (const [name, options] of Object.entries(pages)) {
       const readings = await countReadings(db, (watched) =>
         new ExecutionLogs(watched).list(1, { limit: 20, ...options }),
       );

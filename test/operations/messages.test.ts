@@ -230,19 +230,19 @@ describe("messages", () => {
     const to = ["ann@example.com", "bob@example.com", "later@example.com"].map((email) => ({ email }));
     ({ id } = (await send({ ...ORDER_MAIL, to })).body);
     const { dueAt } = await tried(id, 1);
-    const taken = [];
-    for (const type of ["bounced", "bounced", "delayed"]) taken.push(await report(type, "ann@example.com"));
-    taken.push(await report("delivered", "later@example.com"));
-    expect(taken).to.deep.equal([1, 0, 0, 0]);
+    const reportCounts = [];
+    for (const type of ["bounced", "bounced", "delayed"]) reportCounts.push(await report(type, "ann@example.com"));
+    reportCounts.push(await report("delivered", "later@example.com"));
+    expect(reportCounts).to.deep.equal([1, 0, 0, 0]);
     expect(await message(id)).to.include({ status: "queued", attempts: 1 });
     // This report arrives during the next attempt. The attempt must not overwrite the status that the report sets.
     server.behaviour.onRecipient = async () => {
-      taken.push(await report("delivered", "bob@example.com"));
+      reportCounts.push(await report("delivered", "bob@example.com"));
       return null;
     };
     await moveTo(dueAt);
     const found = await ended(id);
-    expect(taken.at(-1)).to.equal(1);
+    expect(reportCounts.at(-1)).to.equal(1);
     expect(found.status).to.equal("bounced");
     expect(found.to.map(({ status }: { status: string }) => status)).to.deep.equal(["bounced", "delivered", "sent"]);
     expect(await report("delivered")).to.equal(1);

@@ -66,8 +66,8 @@ describe("a queued run", () => {
     const processId = randomUUID();
     const access = { metRules: null, user: null, meetsRule: async () => true };
     const accept = (name: string, holder: string | null) => {
-      const asked = { ...run, appId: 2, ref: { name }, trigger: "manual", needsPublishedApp: true, access } as const;
-      return insertOnDemandRun(db, asked, processId, holder);
+      const accepted = { ...run, appId: 2, ref: { name }, trigger: "manual", needsPublishedApp: true, access } as const;
+      return insertOnDemandRun(db, accepted, processId, holder);
     };
     const addRunner = (id: string) =>
       db.query("INSERT INTO instance (id, roles, lease_until) VALUES ($1, '{runner}', now() + interval '1 hour')", [

@@ -74,9 +74,9 @@ function createApp(onEnd: (ending: RunEndRecord) => void = () => {}) {
     async finish(ending: RunEndRecord) {
       app.steps.push("end");
       onEnd(ending);
-      const stands = ending.secretsVersion === null || ending.secretsVersion === app.version;
-      if (stands) app.endings.push(ending);
-      return stands;
+      const isCurrent = ending.secretsVersion === null || ending.secretsVersion === app.version;
+      if (isCurrent) app.endings.push(ending);
+      return isCurrent;
     },
   } as unknown as RunRepository;
   const query = async (sql: string, values: unknown[]) => {

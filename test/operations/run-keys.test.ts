@@ -36,22 +36,22 @@ describe("the idempotency key of a run", () => {
   const count = async () => Number((await db.query("SELECT count(*) AS n FROM run"))[0].n);
 
   it("starts one run for any number of concurrent requests, and another one for another credential or action", async () => {
-    const asked = { ...RUN, idempotencyKey: "k" };
-    const all = await Promise.all(Array.from({ length: 8 }, () => insertRunByActionId(db, asked, HOLDER)));
+    const keyedRun = { ...RUN, idempotencyKey: "k" };
+    const all = await Promise.all(Array.from({ length: 8 }, () => insertRunByActionId(db, keyedRun, HOLDER)));
     expect(new Set(all.map(({ id }) => id)).size).to.equal(1);
     expect(all.filter(({ isRepeated }) => !isRepeated)).to.have.length(1);
-    expect((await insertRunByActionId(db, { ...asked, credentialId: 2 }, HOLDER)).isRepeated).to.equal(false);
-    expect((await insertRunByActionId(db, { ...asked, actionId: 2 }, HOLDER)).isRepeated).to.equal(false);
+    expect((await insertRunByActionId(db, { ...keyedRun, credentialId: 2 }, HOLDER)).isRepeated).to.equal(false);
+    expect((await insertRunByActionId(db, { ...keyedRun, actionId: 2 }, HOLDER)).isRepeated).to.equal(false);
     expect(await count()).to.equal(3);
   });
 
   it("keeps a failed run, unless a repeat asks for another one: then one run follows, for any number of requests", async () => {
-    const asked = { ...RUN, idempotencyKey: "k" };
-    const { id } = await insertRunByActionId(db, asked, HOLDER);
+    const keyedRun = { ...RUN, idempotencyKey: "k" };
+    const { id } = await insertRunByActionId(db, keyedRun, HOLDER);
     await finish(id, "failed");
-    expect(await insertRunByActionId(db, asked, HOLDER)).to.deep.equal({ id, isRepeated: true });
+    expect(await insertRunByActionId(db, keyedRun, HOLDER)).to.deep.equal({ id, isRepeated: true });
     const again = await Promise.all(
-      Array.from({ length: 6 }, () => insertRunByActionId(db, { ...asked, retryFailed: true }, HOLDER)),
+      Array.from({ length: 6 }, () => insertRunByActionId(db, { ...keyedRun, retryFailed: true }, HOLDER)),
     );
     expect(again.filter(({ isRepeated }) => !isRepeated)).to.have.length(1);
     expect(new Set(again.map((answer) => answer.id))).to.have.property("size", 1);
@@ -59,20 +59,20 @@ describe("the idempotency key of a run", () => {
   });
 
   it("keeps a run that is active or completed, whatever its repeat asks for", async () => {
-    const asked = { ...RUN, idempotencyKey: "k", retryFailed: true };
-    const { id } = await insertRunByActionId(db, asked, HOLDER);
-    expect(await insertRunByActionId(db, asked, HOLDER)).to.deep.equal({ id, isRepeated: true });
+    const keyedRun = { ...RUN, idempotencyKey: "k", retryFailed: true };
+    const { id } = await insertRunByActionId(db, keyedRun, HOLDER);
+    expect(await insertRunByActionId(db, keyedRun, HOLDER)).to.deep.equal({ id, isRepeated: true });
     await finish(id, "completed");
-    expect(await insertRunByActionId(db, asked, HOLDER)).to.deep.equal({ id, isRepeated: true });
+    expect(await insertRunByActionId(db, keyedRun, HOLDER)).to.deep.equal({ id, isRepeated: true });
   });
 
   it("is free if its run is deleted or after a day", async () => {
-    const asked = { ...RUN, idempotencyKey: "k" };
-    const { id } = await insertRunByActionId(db, asked, HOLDER);
+    const keyedRun = { ...RUN, idempotencyKey: "k" };
+    const { id } = await insertRunByActionId(db, keyedRun, HOLDER);
     await db.query("DELETE FROM run WHERE id = $1", [id]);
-    const second = await insertRunByActionId(db, asked, HOLDER);
+    const second = await insertRunByActionId(db, keyedRun, HOLDER);
     expect(second.isRepeated).to.equal(false);
     await db.query("UPDATE run_key SET created_at = now() - interval '25 hours'");
-    expect((await insertRunByActionId(db, asked, HOLDER)).isRepeated).to.equal(false);
+    expect((await insertRunByActionId(db, keyedRun, HOLDER)).isRepeated).to.equal(false);
   });
 });

@@ -34,19 +34,19 @@ describe("a run whose code is known", () => {
   async function statementsOf(runs: () => Promise<unknown>): Promise<string[][]> {
     const { query } = pg.Client.prototype;
     const asking = new AsyncLocalStorage<string[]>();
-    const asked: string[][] = [];
+    const statementsByRequest: string[][] = [];
     all = [];
     const onRequest = () => {
       const texts: string[] = [];
-      asked.push(texts);
+      statementsByRequest.push(texts);
       asking.enterWith(texts);
     };
     // biome-ignore lint/suspicious/noExplicitAny: the driver accepts several kinds of arguments
-    pg.Client.prototype.query = function (this: pg.Client, ...given: any[]) {
-      const [{ text = given[0], name = String(text).replaceAll(/\s+/g, " ").slice(0, 60) }] = given;
+    pg.Client.prototype.query = function (this: pg.Client, ...args: any[]) {
+      const [{ text = args[0], name = String(text).replaceAll(/\s+/g, " ").slice(0, 60) }] = args;
       if (!OTHER_STATEMENTS.some((start) => name.startsWith(start))) asking.getStore()?.push(name);
       all.push(name);
-      return Reflect.apply(query, this, given);
+      return Reflect.apply(query, this, args);
     } as typeof query;
     subscribe(REQUEST_START_EVENT, onRequest);
     try {
@@ -55,15 +55,15 @@ describe("a run whose code is known", () => {
       unsubscribe(REQUEST_START_EVENT, onRequest);
       pg.Client.prototype.query = query;
     }
-    return asked;
+    return statementsByRequest;
   }
 
   /** Returns the statements of each run while the caller's token is cached. Repeats the runs if the service has read the token again. */
   async function collectStatementsWithCachedToken(runs: () => Promise<unknown>): Promise<string[][]> {
-    let asked: string[][];
-    do asked = await statementsOf(runs);
-    while (asked.flat().includes("find-credential"));
-    return asked;
+    let statements: string[][];
+    do statements = await statementsOf(runs);
+    while (statements.flat().includes("find-credential"));
+    return statements;
   }
 
   const call = (name: string, n: number) =>
@@ -80,8 +80,8 @@ describe("a run whose code is known", () => {
       for (let n = 0; n < count; n += 1) expect((await call("known", n)).body.result).to.equal(n);
     };
     await runs(WARM_UP_REQUESTS);
-    const asked = await collectStatementsWithCachedToken(() => runs(RUNS));
-    expect(asked).to.deep.equal(Array(RUNS).fill(["insert-named-run-none", "finish-runs"]));
+    const statements = await collectStatementsWithCachedToken(() => runs(RUNS));
+    expect(statements).to.deep.equal(Array(RUNS).fill(["insert-named-run-none", "finish-runs"]));
   });
 
   it("needs one more statement if a request to an HTTP trigger starts it: the search for the trigger", async () => {
@@ -98,8 +98,8 @@ describe("a run whose code is known", () => {
       }
     };
     await runs(WARM_UP_REQUESTS);
-    const asked = await collectStatementsWithCachedToken(() => runs(RUNS));
-    expect(asked).to.deep.equal(Array(RUNS).fill(["find-http-routes", "insert-named-run-none", "finish-runs"]));
+    const statements = await collectStatementsWithCachedToken(() => runs(RUNS));
+    expect(statements).to.deep.equal(Array(RUNS).fill(["find-http-routes", "insert-named-run-none", "finish-runs"]));
   });
 
   it("needs two more statements for each request to another service, which read whether the app's secrets have changed", async () => {

@@ -89,13 +89,13 @@ describe("the search for words of runs", () => {
       `INSERT INTO run_search (run_id, words) SELECT id, array_to_tsvector(ARRAY['@1', 'other'])
          FROM generate_series(500000001, 500002500) AS id`,
     );
-    const asked: unknown[][] = [];
+    const queriedIds: unknown[][] = [];
     const watched = Object.create(db, {
       transaction: {
         value: (work: (manager: unknown) => unknown) =>
           db.transaction((manager) => {
             const query = (sql: string, values: unknown[]) => {
-              if (sql.includes("run_id + 0 >= $4")) asked.push(values);
+              if (sql.includes("run_id + 0 >= $4")) queriedIds.push(values);
               return manager.query(sql, values);
             };
             return work({ query }) as Promise<unknown>;
@@ -104,11 +104,11 @@ describe("the search for words of runs", () => {
     }) as Db;
     const words = new RunSearch(watched);
     expect(await words.find(1, "farback", { limit: 1 })).to.deep.equal(ids.slice(0, 1));
-    expect(asked).to.have.length(1);
+    expect(queriedIds).to.have.length(1);
     expect(await words.find(1, "farback", { limit: 3 })).to.deep.equal(ids.slice(0, 3));
     expect(await words.find(1, "farback", { limit: 10 })).to.deep.equal(ids);
     expect(await words.find(1, "farback", { limit: 10, before: 2_900_000 })).to.deep.equal(ids.slice(3));
-    expect(asked.at(-1)![3], "to the first run").to.equal(0);
+    expect(queriedIds.at(-1)![3], "to the first run").to.equal(0);
     await db.query("DELETE FROM run_search WHERE run_id >= 1000000");
   });
 

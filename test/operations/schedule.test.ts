@@ -42,7 +42,7 @@ describe("schedules", () => {
   });
   after(() => database.stop());
 
-  const publish = (...wanted: LiveVersionFields[]) => insertPublishedActions(db, appId, wanted, now);
+  const publish = (...liveVersions: LiveVersionFields[]) => insertPublishedActions(db, appId, liveVersions, now);
   const runs = () => db.query("SELECT * FROM run ORDER BY tick, id");
   const ticks = async () =>
     (await runs()).map((run: { tick: Date; state: string; reason: string | null }) => [
@@ -264,8 +264,8 @@ describe("schedules", () => {
 
   it("give each tick one row, for any number of concurrent schedulers", async () => {
     const count = runsAll() ? 1_000 : 100;
-    const wanted = Array.from({ length: count }, (_, at) => ({ ...SCHEDULED, name: `s${at}` }));
-    await publish(...wanted);
+    const liveVersions = Array.from({ length: count }, (_, at) => ({ ...SCHEDULED, name: `s${at}` }));
+    await publish(...liveVersions);
     time = NOON;
     const others = Array.from(
       { length: 3 },

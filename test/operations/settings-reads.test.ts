@@ -29,10 +29,10 @@ describe("concurrent reads of settings", () => {
       typeof Settings
     >[0]);
     const { statements } = db as unknown as { statements: pg.Pool };
-    let asked = 0;
-    statements.on("acquire", () => (asked += 1));
+    let acquisitions = 0;
+    statements.on("acquire", () => (acquisitions += 1));
     const answers = await Promise.all(Array.from({ length: READERS }, () => settings.readResponseSettings(appId)));
-    expect(asked).to.equal(1);
+    expect(acquisitions).to.equal(1);
     for (const answer of answers) expect(answer).to.deep.equal(set.body);
     expect(answers[0]!["shown"], "each has its own").not.to.equal(answers[1]!["shown"]);
   });

@@ -21,7 +21,7 @@ describe("text messages and reports", () => {
   let service: TestService;
   let provider: Server;
   let url: string;
-  const asked: ProviderCall[] = [];
+  const providerCalls: ProviderCall[] = [];
   let answer: { status: number; body: string } | "hang up";
 
   before(async () => {
@@ -30,7 +30,7 @@ describe("text messages and reports", () => {
       request
         .on("data", (chunk) => (body += chunk))
         .on("end", () => {
-          asked.push({ url: request.url!, headers: request.headers, body });
+          providerCalls.push({ url: request.url!, headers: request.headers, body });
           if (answer === "hang up") return request.socket.destroy();
           response.writeHead(answer.status).end(answer.body);
         });
@@ -44,7 +44,7 @@ describe("text messages and reports", () => {
     provider.close();
   });
   beforeEach(() => {
-    asked.length = 0;
+    providerCalls.length = 0;
     answer = { status: 200, body: `{"id": "at-provider-${Math.random()}"}` };
   });
 
@@ -81,8 +81,8 @@ describe("text messages and reports", () => {
     await useWebhook();
     const { body } = await sms({ data: { to: "+1 (555) 010-99", body: "Shipped" }, provider: "webhook" });
     expect(await waitForFinalStatus(body.id)).to.include({ status: "sent", text: "Shipped", kind: "sms" });
-    const [request] = asked as [ProviderCall];
-    expect(asked).to.have.length(1);
+    const [request] = providerCalls as [ProviderCall];
+    expect(providerCalls).to.have.length(1);
     expect(JSON.parse(request.body)).to.include({
       id: body.id,
       to: "+155501099",
@@ -127,7 +127,7 @@ describe("text messages and reports", () => {
     answer = { status: 201, body: '{"sid": "SM1"}' };
     const { body } = await sms({ to: "+15550101", body: "Shipped" });
     expect((await waitForFinalStatus(body.id)).status).to.equal("sent");
-    const [request] = asked as [ProviderCall];
+    const [request] = providerCalls as [ProviderCall];
     expect(request.url).to.equal("/2010-04-01/Accounts/AC1/Messages.json");
     expect(Object.fromEntries(new URLSearchParams(request.body))).to.include({
       To: "+15550101",
@@ -143,7 +143,9 @@ describe("text messages and reports", () => {
       const { body } = await sms({ to: "+15550101", body: "x" });
       expect((await waitForFinalStatus(body.id)).status, odd).to.equal("sent");
     }
-    expect(asked.every(({ url: path }) => path.includes("/2010-04-01/Accounts/AC1/Messages.json"))).to.equal(true);
+    expect(providerCalls.every(({ url: path }) => path.includes("/2010-04-01/Accounts/AC1/Messages.json"))).to.equal(
+      true,
+    );
   });
 
   it("end by the provider's response: temporary errors wait, permanent ones end, unknown results need a person", async () => {
@@ -164,7 +166,7 @@ describe("text messages and reports", () => {
     expect(await outcome({ status: 400, body: "no such number" })).to.equal("rejected");
     expect(await outcome({ status: 500, body: "" })).to.equal("unknown");
     expect(await outcome("hang up")).to.equal("unknown");
-    expect(asked).to.have.length(4);
+    expect(providerCalls).to.have.length(4);
   });
 
   it("contain no secret that the provider repeats", async () => {

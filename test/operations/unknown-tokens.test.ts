@@ -135,12 +135,12 @@ describe("an unknown token", () => {
     } as unknown as DatabaseNotifications;
     const credentials = new Credentials({ db: changing as unknown as Db, notifications: silent });
     const { token } = await createCountedCredentials().credentials.issue({ kind: "live", appId: 1 });
-    const asked = [];
+    const queryCounts = [];
     for (let time = 0; time < 3; time += 1) {
       await credentials.resolve(token);
-      asked.push(queries);
+      queryCounts.push(queries);
     }
-    expect(asked).to.deep.equal([1, 2, 2]);
+    expect(queryCounts).to.deep.equal([1, 2, 2]);
   });
 
   it("without a checksum is looked up: a token of an earlier release still works", async () => {

@@ -19,9 +19,9 @@ describe("scripts at addresses of other hosts", () => {
   let content: string | Buffer = "";
   let status = 200;
   let location: string | null = null;
-  let asked = 0;
+  let requestCount = 0;
   const server = tlsServer((_request, response) => {
-    asked += 1;
+    requestCount += 1;
     response.writeHead(location === null ? status : 302, {
       "content-type": "text/plain",
       ...(location !== null && { location }),
@@ -99,9 +99,9 @@ describe("scripts at addresses of other hosts", () => {
     });
     expect(asset.url).to.equal(service.url + asset.path);
     content = "globalThis.said = 'second'";
-    asked = 0;
+    requestCount = 0;
     expect([await run(body.action.id), await run(body.action.id)]).to.deep.equal(["first", "first"]);
-    expect(asked).to.equal(0);
+    expect(requestCount).to.equal(0);
   });
 
   it("are served unchanged, so that a page can check their hash, also if they are not UTF-8", async () => {
@@ -114,7 +114,7 @@ describe("scripts at addresses of other hosts", () => {
 
   it("are downloaded once, stored and marked as changed if an operator's file names them", async () => {
     content = "globalThis.said = 'of the house'";
-    asked = 0;
+    requestCount = 0;
     const { id, dependencies, assets } = (await create("house-rules")).body.action;
     expect(dependencies).to.deep.equal(["house-rules"]);
     const [asset] = assets;
@@ -122,7 +122,7 @@ describe("scripts at addresses of other hosts", () => {
     expect(asset.url).to.equal(service.url + asset.path);
     expect(await (await fetch(asset.url)).text()).to.equal(content);
     expect(await run(id)).to.equal("of the house");
-    expect(asked).to.equal(1);
+    expect(requestCount).to.equal(1);
     const kept = content;
     content = "globalThis.said = 'of another'";
     const saved = await service.rest("PUT", `${actions()}/${id}`, { body: { dependencies, description: "again" } });

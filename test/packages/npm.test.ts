@@ -122,10 +122,10 @@ describe("packages from npm", () => {
     const integrity = `sha256-${createHash("sha256").update("").digest("base64")}`;
     const read = (appId: number) => scripts.readDeclarations(appId, integrity);
     // The limit regains five requests per second. A hundred requests beyond the limit are enough for a refusal on any machine.
-    const asked = Array.from({ length: TYPE_DECLARATION_REQUESTS_PER_APP_AND_MINUTE + 100 }, () =>
+    const reads = Array.from({ length: TYPE_DECLARATION_REQUESTS_PER_APP_AND_MINUTE + 100 }, () =>
       read(service.appId).catch((error) => error),
     );
-    const answers: (null | ActionError)[] = await Promise.all(asked);
+    const answers: (null | ActionError)[] = await Promise.all(reads);
     expect(new Set(answers.slice(0, TYPE_DECLARATION_REQUESTS_PER_APP_AND_MINUTE))).to.deep.equal(new Set([null]));
     const refused = answers.filter((answer) => answer !== null);
     expect(new Set(refused.map(({ status }) => status))).to.deep.equal(new Set(["RATE_LIMIT_EXCEEDED"]));
@@ -245,7 +245,7 @@ describe("packages from npm", () => {
   });
 
   describe("are rejected with an explanation, and nothing is written:", () => {
-    const REFUSED: [what: string, dependency: string, words: RegExp, published?: PublishedPackage][] = [
+    const REFUSED: [title: string, dependency: string, words: RegExp, published?: PublishedPackage][] = [
       ["a name that does not exist", "not-there", /"not-there" does not exist in the registry/],
       ["a version that does not exist", "add-things@9", /has no version 9/],
       [
@@ -315,11 +315,11 @@ describe("packages from npm", () => {
     const statements = async (save: () => Promise<{ http: number }>) => {
       const texts: string[] = [];
       // biome-ignore lint/suspicious/noExplicitAny: the driver accepts several kinds of arguments
-      pg.Client.prototype.query = function (this: pg.Client, ...given: any[]) {
-        const [{ text = given[0] }] = given;
+      pg.Client.prototype.query = function (this: pg.Client, ...args: any[]) {
+        const [{ text = args[0] }] = args;
         if (/INTO "action"|UPDATE "action"|kept_script|package_choice|audit_entry|INTO action_version/.test(text))
           texts.push(text.replaceAll(/\s+/g, " ").slice(0, 60));
-        return Reflect.apply(query, this, given);
+        return Reflect.apply(query, this, args);
       } as typeof query;
       const { http } = await save().finally(() => {
         pg.Client.prototype.query = query;

@@ -7,7 +7,7 @@ const PRIVATE = { allowPrivateNetwork: true };
 const fault = (origin: unknown, rules = PUBLIC_NETWORK_ONLY) => findIntegrationOriginsFault([origin], "server", rules);
 
 describe("the origins of an action", () => {
-  for (const [given, stored] of [
+  for (const [origin, stored] of [
     ["https://api.stripe.com", "https://api.stripe.com"],
     ["https://api.stripe.com/", "https://api.stripe.com"],
     ["HTTPS://API.Stripe.COM:443", "https://api.stripe.com"],
@@ -20,9 +20,9 @@ describe("the origins of an action", () => {
     ["https://0x5db8d822", "https://93.184.216.34"],
     ["https://[2606:2800:0220:0001::1]:443", "https://[2606:2800:220:1::1]"],
   ] as const) {
-    it(`store ${given} as ${stored}`, () => {
-      expect(fault(given)).to.equal(null);
-      expect(toStoredIntegrationOrigins([given])).to.deep.equal([stored]);
+    it(`store ${origin} as ${stored}`, () => {
+      expect(fault(origin)).to.equal(null);
+      expect(toStoredIntegrationOrigins([origin])).to.deep.equal([stored]);
     });
   }
 

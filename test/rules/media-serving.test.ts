@@ -8,7 +8,7 @@ import {
 } from "../../src/rules/media-serving.js";
 
 describe("the range of a request for contents", () => {
-  for (const [header, bytes, wanted] of [
+  for (const [header, bytes, expected] of [
     [undefined, 10, null],
     ["bytes=5-5", 10, { start: 5, end: 5 }],
     ["bytes=0-0", 1, { start: 0, end: 0 }],
@@ -28,8 +28,8 @@ describe("the range of a request for contents", () => {
     ["lines=1-2", 10, null],
     [" bytes=1-2 ", 10, { start: 1, end: 2 }],
   ] as const) {
-    it(`${header} of ${bytes} bytes is ${JSON.stringify(wanted)}`, () => {
-      expect(parseRangeHeader(header, bytes)).to.deep.equal(wanted);
+    it(`${header} of ${bytes} bytes is ${JSON.stringify(expected)}`, () => {
+      expect(parseRangeHeader(header, bytes)).to.deep.equal(expected);
     });
   }
 

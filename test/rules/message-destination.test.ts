@@ -54,7 +54,7 @@ describe("a mail server of the settings", () => {
   });
 
   it("gets port and encryption from each other", () => {
-    for (const [given, port, secure] of [
+    for (const [fields, port, secure] of [
       [{}, 587, false],
       [{ secure: null }, 587, false],
       [{ secure: true }, 465, true],
@@ -66,7 +66,7 @@ describe("a mail server of the settings", () => {
       [{ port: 1 }, 1, false],
       [{ port: 65_535 }, 65_535, false],
     ] as const)
-      expect(parseSmtpDestination({ ...MAIL, ...given }, null), JSON.stringify(given)).to.include({ port, secure });
+      expect(parseSmtpDestination({ ...MAIL, ...fields }, null), JSON.stringify(fields)).to.include({ port, secure });
   });
 
   it("has its sender from `from`, a user that is an address, or the operator, in this order", () => {

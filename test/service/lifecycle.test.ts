@@ -322,8 +322,8 @@ describe("the life of a service on its own data", () => {
   longTest(
     "pulls after the next start for the webhooks whose git server hung, and counts one attempt for each",
     async () => {
-      const held = Promise.withResolvers<void>();
-      repository.onRequest = () => held.promise;
+      const unanswered = Promise.withResolvers<void>();
+      repository.onRequest = () => unanswered.promise;
       for (const proxy of proxies) proxy.release();
       start();
       editor = await editorOf(service);
@@ -334,7 +334,7 @@ describe("the life of a service on its own data", () => {
         return isDeepStrictEqual(rows, claimed);
       });
       for (const id of stages) expect((await sendAppRequest("GET", "/git", undefined, id)).git.lastPull).to.equal(null);
-      held.resolve();
+      unanswered.resolve();
       for (const id of stages) {
         const { lastPull } = await until(async () => {
           const { git } = await sendAppRequest("GET", "/git", undefined, id);

@@ -70,8 +70,8 @@ describe("several instances on one database", () => {
   });
 
   it("start a due tick on a runner although scheduler and runner are different instances", async () => {
-    const wanted = { name: "ticking", triggers: [{ trigger: "schedule" }], frequency: "*/2 * * * *" };
-    await insertPublishedActions(db, appId, [wanted]);
+    const fields = { name: "ticking", triggers: [{ trigger: "schedule" }], frequency: "*/2 * * * *" };
+    await insertPublishedActions(db, appId, [fields]);
     await db.query("UPDATE schedule SET next_tick = now() - interval '1 second'");
     const states = async () =>
       (await db.query("SELECT DISTINCT state FROM run WHERE tick IS NOT NULL")).map(
@@ -84,9 +84,9 @@ describe("several instances on one database", () => {
     const { call, create, logs } = createEditor(api.url, editor);
     const id = await create("endless", ENDLESS_RUN_CODE);
     const answer = call("POST", "/endless/runWithResult", {});
-    const held = async () =>
+    const findHolder = async () =>
       (await db.query("SELECT holder FROM run WHERE action_id = $1 AND state = 'running'", [id]))[0]?.holder;
-    const holder = await until(held);
+    const holder = await until(findHolder);
     await runner.process!.clean();
     const entry = await until(async () => (await logs({ id }))[0]);
     expect(entry).to.deep.include({ type: "app.task.failed" });

@@ -39,8 +39,8 @@ describe("the set-up's check for outdated files", () => {
     return file;
   }
 
-  function putPackages(wanted: object, installed: object): void {
-    put("package-lock.json", JSON.stringify({ packages: { "": { name: "x" }, ...wanted } }));
+  function putPackages(locked: object, installed: object): void {
+    put("package-lock.json", JSON.stringify({ packages: { "": { name: "x" }, ...locked } }));
     put("node_modules/.package-lock.json", JSON.stringify({ packages: installed }));
   }
 
@@ -142,7 +142,7 @@ describe("the set-up's check for outdated files", () => {
     expect([without, arePackagesStale(root)]).to.deep.equal([true, true]);
   });
 
-  for (const [title, wanted, installed, stale] of [
+  for (const [title, locked, installed, stale] of [
     ["is current when all is as the lock file says", { a: { version: "1.0.0" } }, { a: { version: "1.0.0" } }, false],
     ["installs when a version differs", { a: { version: "1.0.1" } }, { a: { version: "1.0.0" } }, true],
     [
@@ -172,7 +172,7 @@ describe("the set-up's check for outdated files", () => {
     ],
   ] as const) {
     it(title, () => {
-      putPackages(wanted, installed);
+      putPackages(locked, installed);
       expect(arePackagesStale(root, LINUX_MACHINE)).to.equal(stale);
     });
   }

@@ -30,16 +30,16 @@ const READ_SUGGESTIONS = `[...document.querySelectorAll(".graphiql-query-editor 
   .map((row) => row.getAttribute("aria-label").split(",")[0])`;
 
 /** Types a text and requests suggestions. Resolves when GraphiQL suggests all of the wanted words. */
-async function expectSuggestions(page: Page, text: string, wanted: readonly string[]): Promise<void> {
+async function expectSuggestions(page: Page, text: string, suggestions: readonly string[]): Promise<void> {
   await fillEditor(page, "operation.graphql", "");
   await page.click(".graphiql-query-editor .view-lines");
   await page.keyboard.type(text);
   await page.keyboard.down("Control");
   await page.keyboard.press("Space");
   await page.keyboard.up("Control");
-  const all = `((shown) => ${JSON.stringify(wanted)}.every((word) => shown.includes(word)))(${READ_SUGGESTIONS})`;
+  const all = `((shown) => ${JSON.stringify(suggestions)}.every((word) => shown.includes(word)))(${READ_SUGGESTIONS})`;
   await page.waitForFunction(all).catch(async () => {
-    expect(await page.evaluate(READ_SUGGESTIONS), text).to.include.members([...wanted]);
+    expect(await page.evaluate(READ_SUGGESTIONS), text).to.include.members([...suggestions]);
   });
   await page.keyboard.press("Escape");
 }

@@ -87,9 +87,9 @@ describe("under a path of another host", () => {
   });
 
   longTest("GraphiQL loads the schema", async () => {
-    const asked = page.waitForResponse((response) => response.request().method() === "POST");
+    const postResponse = page.waitForResponse((response) => response.request().method() === "POST");
     await page.goto(`${proxy.url}/graphql`);
-    expect((await asked).url()).to.equal(`${proxy.url}/graphql`);
+    expect((await postResponse).url()).to.equal(`${proxy.url}/graphql`);
     await page.waitForSelector(".monaco-editor .view-line");
   });
 

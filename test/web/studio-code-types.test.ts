@@ -224,7 +224,7 @@ describe("TypeScript of an action's code", () => {
     };
   }
 
-  const DECLARED_PACKAGES: [what: string, of: Package, expression: string, members: string[]][] = [
+  const DECLARED_PACKAGES: [title: string, of: Package, expression: string, members: string[]][] = [
     [
       "a function that is all of a module of Node",
       {
@@ -285,7 +285,7 @@ describe("TypeScript of an action's code", () => {
     });
   }
 
-  const UNDECLARED_PACKAGES: [what: string, of: Package][] = [
+  const UNDECLARED_PACKAGES: [title: string, of: Package][] = [
     ["it declares nothing", { files: { "/index.js": "" } }],
     ["it names declarations that are not there", { manifest: { types: "gone.d.ts" }, files: { "/index.js": "" } }],
     ["it leads out of its folder", { manifest: { types: "../../etc/x.d.ts" }, files: { "/index.js": "" } }],

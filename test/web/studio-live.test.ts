@@ -339,15 +339,15 @@ describe("Studio's pages while other people change the app", () => {
     page.on("response", (response) => {
       if (response.request().method() === "GET") answers.push([new URL(response.url()).pathname, response.status()]);
     });
-    const asked: string[] = [];
+    const readSettingsRequests: string[] = [];
     page.on("request", (request) => {
-      if (request.postData()?.includes("ReadSettings(")) asked.push("ReadSettings");
+      if (request.postData()?.includes("ReadSettings(")) readSettingsRequests.push("ReadSettings");
     });
     const read = page.waitForResponse((response) => response.url().endsWith("/settings"));
     await page.evaluate(`window.dispatchEvent(new Event("focus"))`);
     await read;
     expect(answers).to.deep.include([`/svc/v1/apps/${service.appId}/settings`, 304]);
-    expect(asked).to.deep.equal([]);
+    expect(readSettingsRequests).to.deep.equal([]);
     page.removeAllListeners("response");
     page.removeAllListeners("request");
   });

@@ -3,8 +3,8 @@ import { expect } from "chai";
 import { isStillActiveAfterDelay } from "../../../src/engine/browser/watch/browser-watch.js";
 
 function createAnswers(...answers: readonly boolean[]) {
-  let asked = 0;
-  return { active: () => answers[asked++]!, asked: () => asked };
+  let calls = 0;
+  return { active: () => answers[calls++]!, calls: () => calls };
 }
 
 describe("the list of runs in progress for a check of the browser", () => {
@@ -17,8 +17,8 @@ describe("the list of runs in progress for a check of the browser", () => {
   });
 
   it("is empty at once if there are none", async () => {
-    const { active, asked } = createAnswers(false, true);
+    const { active, calls } = createAnswers(false, true);
     expect(await isStillActiveAfterDelay(active)).to.equal(false);
-    expect(asked()).to.equal(1);
+    expect(calls()).to.equal(1);
   });
 });

@@ -87,18 +87,18 @@ describe("the console of a run", () => {
     return lines;
   }
 
-  const places = [
+  const consoleCases = [
     ...EVALUATION_MODES.map((mode) => ({ where: `in mode ${mode}`, mode, wrap: (statements: string) => statements })),
     { where: "in a worker that a document starts", mode: "document" as const, wrap: inWorker },
   ];
-  for (const { where, mode, wrap } of places) {
+  for (const { where, mode, wrap } of consoleCases) {
     it(`shows values of every kind ${where}`, async () => {
       const statements = VALUES.map(([expression]) => `console.log(${expression});`).join("\n");
       expect(await printed(wrap(statements), { mode })).to.deep.equal(VALUES.map(([, text]) => `log ${text}`));
     });
 
     it(`fills format specifiers ${where}`, async () => {
-      const statements = FORMATS.map(([given]) => `console.warn(${given});`).join("\n");
+      const statements = FORMATS.map(([args]) => `console.warn(${args});`).join("\n");
       expect(await printed(wrap(statements), { mode })).to.deep.equal(FORMATS.map(([, text]) => `warn ${text}`));
     });
 

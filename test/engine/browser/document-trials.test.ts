@@ -61,9 +61,9 @@ describe("stand-ins for the globals of a document", () => {
   });
 
   it("have a clock, and report other reads of it", () => {
-    const asked =
+    const clockReads =
       "const { timeOrigin } = it; if (!(it.now() >= 0) || Math.abs(timeOrigin - Date.now()) > 1000) throw new Error()";
-    expect(touches("clock", asked)).to.equal(0);
+    expect(touches("clock", clockReads)).to.equal(0);
     for (const operation of ["it.mark('a')", "it.toJSON", "it.now = 1", "it = 1"])
       expect(touches("clock", operation), operation).to.be.at.least(1);
   });
@@ -152,9 +152,9 @@ describe("a run whose library names a document", () => {
     // A name that the service does not recognize would be undefined in the isolate, and the service would not use a document.
     expect(findDocumentGlobalNames(names.join(" "))).to.include.members(names);
     const known = new Set([...Object.keys(globals.browser), ...NETWORK_ISOLATE_GLOBALS]);
-    const held = listDocumentStandIns([...known]).filter(([, kind]) => kind !== "refused");
-    expect(held).to.have.lengthOf.greaterThan(90);
-    const types = `globalThis.library = [${held.map(([name]) => `["${name}", typeof ${name}, typeof globalThis.${name}]`)}]`;
+    const answered = listDocumentStandIns([...known]).filter(([, kind]) => kind !== "refused");
+    expect(answered).to.have.lengthOf.greaterThan(90);
+    const types = `globalThis.library = [${answered.map(([name]) => `["${name}", typeof ${name}, typeof globalThis.${name}]`)}]`;
     const { result, seen } = await ran(types, "return library");
     expect(seen).to.deep.equal(["isolate"]);
     const there = await resultOf(browsers, "async function execute() { return library }", {

@@ -157,7 +157,7 @@ describe("network access of a run", () => {
   let arrived: string[] = [];
   let port: number;
   let redirect: string;
-  let asked = 0;
+  let requestCount = 0;
 
   const codeFor = (host: string, way: string) => `const execute = async () => {
     const HOST = ${JSON.stringify(host)}, PORT = ${port}, URL_ = "http://" + HOST + ":" + PORT + "/x", WS = "ws://" + HOST + ":" + PORT + "/x";
@@ -167,7 +167,7 @@ describe("network access of a run", () => {
   }`;
 
   async function resolve(name: string) {
-    asked += 1;
+    requestCount += 1;
     const family = 4;
     if (name === "mixed.test")
       return [
@@ -176,7 +176,7 @@ describe("network access of a run", () => {
       ];
     if (name === "mapped.test") return [{ address: "::ffff:127.0.0.1", family: 6 }];
     // The second lookup returns a private address. A proxy that looks up twice would check one address and connect to the other.
-    if (name === "rebind.test") return [{ address: asked % 2 === 1 ? "192.0.2.1" : "127.0.0.1", family }];
+    if (name === "rebind.test") return [{ address: requestCount % 2 === 1 ? "192.0.2.1" : "127.0.0.1", family }];
     return [{ address: "127.0.0.1", family }];
   }
 
@@ -203,7 +203,7 @@ describe("network access of a run", () => {
   });
   beforeEach(() => {
     arrived = [];
-    asked = 0;
+    requestCount = 0;
   });
   after(async () => {
     await Promise.all([browsers.stop(), open.stop()]);

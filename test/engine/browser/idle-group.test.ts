@@ -22,8 +22,8 @@ describe("the group of processes with the lowest priority", () => {
     const child = spawn("sleep", ["60"]);
     try {
       const before = groupOf(child.pid!);
-      const given = await idleGroup.moveProcess(child.pid!, "idle");
-      expect(groupOf(child.pid!).includes("svc-idle")).to.equal(given);
+      const isMoved = await idleGroup.moveProcess(child.pid!, "idle");
+      expect(groupOf(child.pid!).includes("svc-idle")).to.equal(isMoved);
       await idleGroup.moveProcess(child.pid!, "service");
       expect(groupOf(child.pid!)).to.equal(before);
     } finally {

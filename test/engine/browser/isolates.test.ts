@@ -241,23 +241,25 @@ describe("a run without a document", function () {
         const found = (await resultOf(browsers, source, here)) as string[];
         // The code declares `own` and `ends`. A worker's global object has two constants that code cannot remove, and a tag with its
         // class name.
-        const also = ["own", "ends", "TEMPORARY", "PERSISTENT", "Symbol(Symbol.toStringTag)"];
+        const additionalNames = ["own", "ends", "TEMPORARY", "PERSISTENT", "Symbol(Symbol.toStringTag)"];
         // In this mode, the global object also has `performance`, which GLOBALS does not list.
-        if (mode === "network-isolate") also.push("performance");
-        expect(found.filter((name) => !GLOBALS[mode].includes(name) && !also.includes(name))).to.deep.equal([]);
+        if (mode === "network-isolate") additionalNames.push("performance");
+        expect(found.filter((name) => !GLOBALS[mode].includes(name) && !additionalNames.includes(name))).to.deep.equal(
+          [],
+        );
         expect(GLOBALS[mode].filter((name) => !found.includes(name))).to.deep.equal([]);
       });
 
       it("gets a text with a known content once, and evaluates it again for each run", async () => {
         const source = "changed.push(1); const execute = async () => [which, changed.length]";
-        const textOf = (which: string, content: string) => ({
+        const textOf = (mark: string, content: string) => ({
           name: "kept.js",
-          source: `globalThis.which = '${which}'; var changed = []`,
+          source: `globalThis.which = '${mark}'; var changed = []`,
           content,
         });
         let key = "";
-        const seen = (which: string, content: string, changes = {}) =>
-          resultOf(browsers, source, { ...here, isolationKey: key, packages: [textOf(which, content)], ...changes });
+        const seen = (mark: string, content: string, changes = {}) =>
+          resultOf(browsers, source, { ...here, isolationKey: key, packages: [textOf(mark, content)], ...changes });
         // A page stores scripts by content hash, and ignores another source with the same hash. The test repeats this if the page is
         // replaced.
         const both: unknown[] = [];
@@ -336,10 +338,10 @@ describe("a run without a document", function () {
       });
 
       it("shows two concurrent runs nothing of each other", async () => {
-        const leave =
+        const leavingCode =
           "globalThis.left = 1; const execute = async () => { for (const end = Date.now() + 200; Date.now() < end; ) await 0 }";
         const [, ...seen] = await Promise.all([
-          resultOf(browsers, leave, here),
+          resultOf(browsers, leavingCode, here),
           resultOf(browsers, PROBE_CODE, here),
           resultOf(browsers, PROBE_CODE, { ...here, isolationKey: "2:master" }),
         ]);

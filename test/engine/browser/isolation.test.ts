@@ -284,7 +284,7 @@ describe("isolation", () => {
   });
 
   it("shows one key nothing of another, in sequence and concurrently", async () => {
-    const leave = `const execute = async () => {
+    const leavingCode = `const execute = async () => {
       localStorage.setItem("a", "1"); document.cookie = "a=1; domain=actions.internal";
       new BroadcastChannel("leftover").postMessage("x");
       const left = new BroadcastChannel("leftover");
@@ -294,7 +294,7 @@ describe("isolation", () => {
     const other = { isolationKey: "2:master", origin: "https://app-2.actions.internal" };
     const copy = { isolationKey: "1:production" };
     const [, seenByOther, seenByCopy] = await Promise.all([
-      resultOf(browsers, leave),
+      resultOf(browsers, leavingCode),
       resultOf(browsers, PROBE, other),
       resultOf(browsers, PROBE, copy),
     ]);
@@ -304,13 +304,13 @@ describe("isolation", () => {
   });
 
   it("shows two concurrent runs of one key nothing of each other", async () => {
-    const leave = `const execute = async () => {
+    const leavingCode = `const execute = async () => {
       localStorage.setItem("a", "1");
       const left = new BroadcastChannel("leftover");
       setInterval(() => left.postMessage("x"), 5);
       await new Promise((resolve) => setTimeout(resolve, 400));
     }`;
-    const [, seen] = await Promise.all([resultOf(browsers, leave), resultOf(browsers, PROBE)]);
+    const [, seen] = await Promise.all([resultOf(browsers, leavingCode), resultOf(browsers, PROBE)]);
     expect(seen).to.deep.equal({});
   });
 

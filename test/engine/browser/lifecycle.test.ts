@@ -294,9 +294,9 @@ describe("a browser that cannot start", () => {
   });
   after(() => rmSync(folder, { recursive: true }));
 
-  function fakeChrome(says: string): string {
+  function fakeChrome(stderr: string): string {
     const path = join(folder, "chrome");
-    writeFileSync(path, `#!/bin/sh\necho '${says}' >&2\nexit 1\n`);
+    writeFileSync(path, `#!/bin/sh\necho '${stderr}' >&2\nexit 1\n`);
     chmodSync(path, 0o755);
     return path;
   }

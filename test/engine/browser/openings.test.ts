@@ -8,11 +8,11 @@ const ofApp = (app: number) => ({ isolationKey: `${app}:master`, origin: origin(
 const ONE_PAGE = "const execute = async () => 1";
 
 describe("prepared pages", () => {
-  const asked: string[] = [];
+  const openedKeys: string[] = [];
   let shut: Promise<void> | null = null;
   const openings = {
     async enter(of: string) {
-      asked.push(of);
+      openedKeys.push(of);
       if (of !== OPENING_IN_ADVANCE_QUEUE_KEY) await shut;
       return () => undefined;
     },
@@ -20,7 +20,7 @@ describe("prepared pages", () => {
   const browsers = sharedBrowsers({ openingQueue: openings });
   before(() => browsers.start());
   after(() => browsers.stop());
-  const madeFor = (app: number) => asked.filter((opened) => opened === origin(app)).length;
+  const madeFor = (app: number) => openedKeys.filter((opened) => opened === origin(app)).length;
 
   it("are used without waiting for one that is being created", async () => {
     expect(await resultOf(browsers, ONE_PAGE, ofApp(1))).to.equal(1);

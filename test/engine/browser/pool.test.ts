@@ -88,9 +88,9 @@ describe("a page after a run", () => {
     });
     page = await pool.acquire(SLOT);
     const renew = page.resetSandbox.bind(page);
-    page.resetSandbox = (...given) => {
+    page.resetSandbox = (...args) => {
       renewed += 1;
-      return renew(...given);
+      return renew(...args);
     };
   });
   after(() => chromium.stop());

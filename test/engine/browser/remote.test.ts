@@ -42,8 +42,8 @@ async function startBroker(
     near.on("message", async (data) => {
       const { id, method } = JSON.parse(String(data));
       await ready;
-      const kept = method === rejectedMethod;
-      if (kept) near.send(JSON.stringify({ id, error: { code: -32_601, message: `not by ${SECRET}` } }));
+      const isRejected = method === rejectedMethod;
+      if (isRejected) near.send(JSON.stringify({ id, error: { code: -32_601, message: `not by ${SECRET}` } }));
       else far.send(String(data));
     });
     far.on("message", (data) => near.send(String(data)));
@@ -151,13 +151,13 @@ describe("browsers that were started elsewhere", () => {
     const runs = [startHangingRun(browsers, "a", abort.signal), startHangingRun(browsers, "b", abort.signal)];
     const where = await Promise.all(runs.map((run) => run.where));
     const lost = runs[where.indexOf("one")]!;
-    const kept = runs[where.indexOf("two")]!;
+    const unaffected = runs[where.indexOf("two")]!;
     await first.kill();
     expect(await lost.outcome).to.deep.include({ ok: false, cause: "browser" });
     for (let i = 0; i < 3; i += 1) expect(await resultOf(browsers, READ_USER_AGENT)).to.equal("two");
     expect(browsers.isReady()).to.equal(true);
     abort.abort();
-    expect(await kept.outcome).to.deep.include({ ok: false, cause: "cancelled" });
+    expect(await unaffected.outcome).to.deep.include({ ok: false, cause: "cancelled" });
     await named("one", first.port);
     await until(async () => (await resultOf(browsers, READ_USER_AGENT)) === "one");
   });

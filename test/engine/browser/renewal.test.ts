@@ -100,7 +100,7 @@ describe("after the requests of a run", () => {
   let proxy: EgressProxy;
   let chromium: Chromium;
   let url: string;
-  let asked: string[] = [];
+  let receivedRequests: string[] = [];
   let connections = 0;
   const hasName = (request: string) => request.includes(" as me");
 
@@ -108,9 +108,10 @@ describe("after the requests of a run", () => {
     server = createServer(async (request, response) => {
       const { authorization, cookie } = request.headers;
       const who = authorization ? ` as ${Buffer.from(authorization.slice(6), "base64").toString().split(":")[0]}` : "";
-      asked.push(`${request.method} ${request.url}${who}${cookie ? ` with ${cookie}` : ""}`);
+      receivedRequests.push(`${request.method} ${request.url}${who}${cookie ? ` with ${cookie}` : ""}`);
       // The host responds to /last-request after a request with the user name. If none arrives, it closes the connection.
-      if (request.url === "/last-request") await until(() => asked.some(hasName)).catch(() => request.destroy());
+      if (request.url === "/last-request")
+        await until(() => receivedRequests.some(hasName)).catch(() => request.destroy());
       answer(request, response);
     });
     server.on("connection", () => {
@@ -145,12 +146,12 @@ describe("after the requests of a run", () => {
       afterEach(() => page.discard());
 
       async function requestsOf(code: string): Promise<string[]> {
-        asked = [];
+        receivedRequests = [];
         const outcome = await page.run(
           runOf(`const execute = async () => { const url = "${url}"; ${code} }`, { mode }),
         );
         expect(outcome.ok).to.equal(true);
-        return asked;
+        return receivedRequests;
       }
 
       const leftovers = LEFTOVERS.filter(([, , , only = mode]) => only === mode);
@@ -169,7 +170,7 @@ describe("after the requests of a run", () => {
         ...NEVER_SENT_CREDENTIALS.map((credential) => [...credential, false] as const),
         ...CREDENTIALS_SENT_ONCE.map((credential) => [...credential, true] as const),
       ];
-      const requestsHere = requests.filter(([, , rooms]) => rooms.includes(mode));
+      const requestsHere = requests.filter(([, , modes]) => modes.includes(mode));
       for (const [title, code, , isReceived] of sampleOf(requestsHere, index, 4)) {
         it(`no name and password of a URL remain, by ${title}: ${isReceived ? "the page is replaced" : "no host receives them"}`, async () => {
           const lastRequest = isReceived ? "await fetch(url + '/last-request')" : "";
@@ -177,9 +178,9 @@ describe("after the requests of a run", () => {
             `${CREDENTIALS_CODE} await (async () => { ${code} })().catch(() => {}); ${lastRequest}`,
           );
           expect(first.some(hasName), first.join()).to.equal(isReceived);
-          const kept = await page.resetSandbox();
-          if (isReceived) expect(kept).to.equal(false);
-          if (!kept) await open();
+          const isReusable = await page.resetSandbox();
+          if (isReceived) expect(isReusable).to.equal(false);
+          if (!isReusable) await open();
           const again = mode === "document" ? "await loaded('/auth')" : "";
           const next = await requestsOf(
             `${CREDENTIALS_CODE} await fetch(url + "/auth", { credentials: "include" }); ${again}`,
@@ -240,14 +241,14 @@ describe("after the requests of a run", () => {
 
       if (mode === "network-isolate")
         it("no request after the result remains, and the page serves the next run", async () => {
-          let kept = false;
+          let isReused = false;
           // On a busy machine, a renewal may take too long, so the test makes up to five attempts.
-          for (let tries = 0; tries < 5 && !kept; tries += 1) {
+          for (let tries = 0; tries < 5 && !isReused; tries += 1) {
             expect(await requestsOf("setInterval(() => fetch(url + '/late').catch(() => {}), 0)")).to.deep.equal([]);
-            kept = await page.resetSandbox();
-            if (!kept) await open();
+            isReused = await page.resetSandbox();
+            if (!isReused) await open();
           }
-          expect(kept).to.equal(true);
+          expect(isReused).to.equal(true);
         });
 
       if (mode === "network-isolate")
@@ -278,19 +279,19 @@ describe("after the requests of a run", () => {
       const endless = "(async () => { for (;;) await fetch(url + '/again', { keepalive: true }).catch(() => {}) })()";
       if (mode === "network-isolate")
         it("no request of an isolate is sent after the end of its run", async () => {
-          let kept = false;
+          let isReused = false;
           // If a request of the run arrives late, the page is replaced, and the test tries again.
-          for (let tries = 0; tries < 5 && !kept; tries += 1) {
+          for (let tries = 0; tries < 5 && !isReused; tries += 1) {
             await requestsOf(endless);
-            kept = await page.resetSandbox();
-            if (!kept) await open();
+            isReused = await page.resetSandbox();
+            if (!isReused) await open();
           }
-          expect(kept).to.equal(true);
+          expect(isReused).to.equal(true);
           // Earlier requests may still arrive. But if the code still ran, it would send requests in every second.
           await until(async () => {
-            const before = asked.length;
+            const before = receivedRequests.length;
             await delay(1_000);
-            return asked.length === before;
+            return receivedRequests.length === before;
           });
         });
       else

@@ -96,7 +96,7 @@ describe("calls of the service from a network isolate", () => {
   let base: string;
   let service: NonNullable<PageRunRequest["service"]>;
   /** Requests that reached the service, without preflights. */
-  let asked: string[] = [];
+  let receivedRequests: string[] = [];
   let held: { closed: Promise<unknown> }[] = [];
   let onHeldRequest: () => void = () => {};
 
@@ -110,7 +110,7 @@ describe("calls of the service from a network isolate", () => {
         return void response.writeHead(204, { ...open, ...allowed }).end();
       }
       const path = decodeURIComponent(request.url!.split("?")[0]!);
-      asked.push(`${request.method} ${request.url}`);
+      receivedRequests.push(`${request.method} ${request.url}`);
       if (path === "/held") {
         held.push({ closed: new Promise((resolve) => response.once("close", resolve)) });
         return onHeldRequest();
@@ -128,7 +128,7 @@ describe("calls of the service from a network isolate", () => {
     await browsers.start();
   });
   beforeEach(() => {
-    asked = [];
+    receivedRequests = [];
     held = [];
     onHeldRequest = () => {};
   });
@@ -199,9 +199,9 @@ describe("calls of the service from a network isolate", () => {
 
   it("are checked before anything is sent, and blocked ones are reported on the console", async () => {
     const lines: ConsoleLine[] = [];
-    const judged: string[] = [];
+    const checkedUrls: string[] = [];
     const mayRequest = (url: string) => {
-      judged.push(url);
+      checkedUrls.push(url);
       return !url.includes("canary");
     };
     const source = `${BOTH_WAYS_CODE} const execute = async () => [await direct("fine?a=canary"), await direct("fine?a=1"), await byFetch("fine?a=canary")]`;
@@ -213,8 +213,8 @@ describe("calls of the service from a network isolate", () => {
     expect(blocked).to.equal("TypeError: Failed to fetch");
     expect(blocked).to.equal(byFetch);
     expect(let_[0]).to.equal(200);
-    expect(judged.slice(0, 2)).to.deep.equal([`${base}fine?a=canary`, `${base}fine?a=1`]);
-    expect(asked).to.deep.equal(["GET /fine?a=1"]);
+    expect(checkedUrls.slice(0, 2)).to.deep.equal([`${base}fine?a=canary`, `${base}fine?a=1`]);
+    expect(receivedRequests).to.deep.equal(["GET /fine?a=1"]);
     expect(lines.map(({ text }) => text)).to.deep.equal([
       "A request failed: an address: the request was blocked, because its URL contains a secret of the app",
     ]);
@@ -281,9 +281,9 @@ describe("calls of the service from a network isolate", () => {
     cancel.abort();
     expect((await outcome).ok).to.equal(false);
     await Promise.all(held.map(({ closed }) => closed));
-    const countAtEnd = asked.length;
+    const countAtEnd = receivedRequests.length;
     expect(await run(`${BOTH_WAYS_CODE} const execute = async () => (await direct("fine"))[0]`)).to.equal(200);
-    expect(asked.slice(countAtEnd)).to.deep.equal(["GET /fine"]);
+    expect(receivedRequests.slice(countAtEnd)).to.deep.equal(["GET /fine"]);
   });
 
   it("of a run that returned leave nothing for the next one in the same page", async () => {

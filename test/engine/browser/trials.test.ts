@@ -111,7 +111,7 @@ describe("runs that are tried", () => {
   });
 
   it("pass on what they printed when they succeed; after many lines they end and are not tried again", async () => {
-    for (const [count, held] of [
+    for (const [count, isForwarded] of [
       [500, true],
       [501, false],
     ] as const) {
@@ -120,13 +120,13 @@ describe("runs that are tried", () => {
       const request = runOf("a", { packages, onConsole: ({ at }) => got.push(at) });
       const outcome = await trialRunner.run(request, "network-isolate", async ({ onConsole, signal }) => {
         for (let at = 0; at < count; at += 1) onConsole!({ level: "log", at, text: "" });
-        expect([got, signal!.aborted]).to.deep.equal([[], !held]);
-        return held ? ok : createFailedPageRunOutcome("cancelled", "Error", "x");
+        expect([got, signal!.aborted]).to.deep.equal([[], !isForwarded]);
+        return isForwarded ? ok : createFailedPageRunOutcome("cancelled", "Error", "x");
       });
-      expect(outcome).to.equal(held ? ok : null);
-      expect(got).to.deep.equal(held ? Array.from({ length: count }, (_, at) => at) : []);
+      expect(outcome).to.equal(isForwarded ? ok : null);
+      expect(got).to.deep.equal(isForwarded ? Array.from({ length: count }, (_, at) => at) : []);
       expect(trialRunner.selectTrialMode(request, "network-isolate", "isolate")).to.equal(
-        held ? "network-isolate" : null,
+        isForwarded ? "network-isolate" : null,
       );
     }
   });

@@ -56,22 +56,22 @@ describe("indexes on entries", () => {
       .count;
 
   it("are used for where and order, with the same results as without them", async () => {
-    const asked = [
+    const wheres = [
       { Email: "u7@x.org" },
       { Email: { $in: ["u1@x.org", "other"] } },
       { "Address.zip": { $gte: 10, $lt: 12 } },
       { Email: null },
     ];
-    const before = await Promise.all(asked.map(found));
+    const before = await Promise.all(wheres.map(found));
     expect(before.map(({ length }) => length)).to.deep.equal([2, 2, 8, 2]);
     await fixture.indexes.apply(key, ["Email", "data.Address.zip", ["Age", "Email"]]);
     expect(await fixture.indexes.readStates(key, ["Email", "data.Address.zip", ["Age", "Email"], "Age"])).to.deep.equal(
       ["ready", "ready", "ready", "missing"],
     );
-    expect(await Promise.all(asked.map(found))).to.deep.equal(before);
-    expect(await planOf({ where: asked[0]! })).to.match(/Index Scan on entry_ix_.*\n.*Index Cond: .*u7@x\.org/);
-    expect(await planOf({ where: asked[1]! })).to.include("Index Cond: (COALESCE((doc -> 'Email'::text)");
-    expect(await planOf({ where: asked[2]! })).to.include(
+    expect(await Promise.all(wheres.map(found))).to.deep.equal(before);
+    expect(await planOf({ where: wheres[0]! })).to.match(/Index Scan on entry_ix_.*\n.*Index Cond: .*u7@x\.org/);
+    expect(await planOf({ where: wheres[1]! })).to.include("Index Cond: (COALESCE((doc -> 'Email'::text)");
+    expect(await planOf({ where: wheres[2]! })).to.include(
       "Index Cond: ((COALESCE(((doc -> 'Address'::text) -> 'zip'::text)",
     );
     expect(await planOf({ order: [["Email", "ASC"]] }))

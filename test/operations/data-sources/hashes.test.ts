@@ -14,10 +14,10 @@ describe("password hashes", () => {
   /** Hashes many texts of app 1 and one text of each client in `others`. Checks that the hashes of `others` end in the first half. */
   async function expectFairTurns(addressOfFlood: (n: number) => string, others: [appId: number, address: string][]) {
     const order: string[] = [];
-    const begin = (appId: number, address: string) =>
+    const startHash = (appId: number, address: string) =>
       hashText("secret", turn(appId, address)).then(() => order.push(`${appId} ${address}`));
-    const flood = Array.from({ length: FLOOD_HASHES }, (_, n) => begin(1, addressOfFlood(n)));
-    await Promise.all([...flood, ...others.map(([appId, address]) => begin(appId, address))]);
+    const flood = Array.from({ length: FLOOD_HASHES }, (_, n) => startHash(1, addressOfFlood(n)));
+    await Promise.all([...flood, ...others.map(([appId, address]) => startHash(appId, address))]);
     for (const [appId, address] of others)
       expect(order.indexOf(`${appId} ${address}`), `${appId} ${address}`).to.be.within(0, FLOOD_HASHES / 2);
   }

@@ -72,11 +72,11 @@ describe("connections for reads", () => {
   });
 
   it("reject queries of an app that has two hundred waiting, and of no other app", async () => {
-    const asked = Array.from({ length: 210 }, () =>
+    const reads = Array.from({ length: 210 }, () =>
       fixture.pool.read(1, "SELECT 1", []).catch((error: unknown) => error),
     );
     await fixture.pool.read(2, "SELECT 1", []);
-    const refused = (await Promise.all(asked)).filter((answer) => answer instanceof ActionError);
+    const refused = (await Promise.all(reads)).filter((answer) => answer instanceof ActionError);
     expect(refused.length).to.be.within(1, 10);
     expect(refused[0]).to.include({ status: "OVERLOADED" });
   });

@@ -25,15 +25,15 @@ export async function compareWheres(client: Client, count: number, seed: number)
   const queries = generateSamples(where, seed + 1, count);
   const total: Comparison = { queries: 0, pairs: 0, likeMingo: [], wrong: [] };
   for (let at = 0; at < count; at += QUERIES) {
-    const asked = queries.slice(at, at + QUERIES);
+    const batch = queries.slice(at, at + QUERIES);
     const from = (at / QUERIES) * DOCUMENTS_PER_QUERY;
     const { wrong, likeMingo } = await findDisagreements(
       client,
       documents.slice(from, from + DOCUMENTS_PER_QUERY),
-      asked,
+      batch,
     );
-    total.queries += asked.length;
-    total.pairs += asked.length * DOCUMENTS_PER_QUERY;
+    total.queries += batch.length;
+    total.pairs += batch.length * DOCUMENTS_PER_QUERY;
     total.likeMingo.push(...likeMingo);
     total.wrong.push(...wrong);
   }
@@ -62,9 +62,9 @@ export async function compareAggregates(client: Client, count: number, seed: num
   const pipelines = generateSamples(aggregate, seed + 1, count);
   const wrong: unknown[] = [];
   for (const [at, stages] of pipelines.entries()) {
-    const asked = documents.slice(at * 10, at * 10 + 10);
-    const [ours, theirs] = [text(await aggregatedBySql(client, asked, stages)), text(aggregatedByMingo(asked, stages))];
-    if (ours !== theirs) wrong.push({ stages, documents: asked, ours, theirs });
+    const batch = documents.slice(at * 10, at * 10 + 10);
+    const [ours, theirs] = [text(await aggregatedBySql(client, batch, stages)), text(aggregatedByMingo(batch, stages))];
+    if (ours !== theirs) wrong.push({ stages, documents: batch, ours, theirs });
   }
   return { pipelines: pipelines.length, wrong };
 }

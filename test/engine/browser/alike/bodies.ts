@@ -57,11 +57,11 @@ const BODY_READS: Readonly<Record<string, string>> = {
 };
 
 export const BODY_STATES: readonly Sample[] = Object.entries(BODIES).flatMap(([body, made]) =>
-  Object.entries(STATE_CHANGES).flatMap(([state, does]) =>
+  Object.entries(STATE_CHANGES).flatMap(([state, statement]) =>
     Object.entries(BODY_READS).map(
       ([use, code]): Sample => [
         `${body}, ${state}: ${use}`,
-        `{ await undefined; let r = ${made}; ${does} return outcome(() => ${code}); }`,
+        `{ await undefined; let r = ${made}; ${statement} return outcome(() => ${code}); }`,
       ],
     ),
   ),
