@@ -3,7 +3,7 @@ import { expect } from "chai";
 import { introspectionFromSchema } from "graphql";
 import { loadSchema } from "../src/api/graphql/schema.js";
 
-interface Described {
+interface DescribedPart {
   path: string;
   description?: string | null | undefined;
 }
@@ -20,7 +20,7 @@ interface Members extends NamedField {
   enumValues?: readonly NamedField[] | null;
 }
 
-function partsOf({ name, description, fields, inputFields, enumValues }: Members): Described[] {
+function partsOf({ name, description, fields, inputFields, enumValues }: Members): DescribedPart[] {
   const members = [...(fields ?? []), ...(inputFields ?? []), ...(enumValues ?? [])];
   const given = (fields ?? []).flatMap((field) =>
     field.args.map((argument) => ({ ...argument, path: `${name}.${field.name}(${argument.name})` })),
@@ -37,7 +37,7 @@ const NOT_PLAIN =
   /^(what|who|whom|whether|how|where|of|when)\b|\b(whoever|whomever|whom|nobody|somebody|anew|hence|thereof|unless given|told|alone)\b/i;
 
 describe("descriptions of the GraphQL schema", () => {
-  let parts: Described[];
+  let parts: DescribedPart[];
 
   before(async () => {
     const { __schema } = introspectionFromSchema(await loadSchema());

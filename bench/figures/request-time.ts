@@ -38,7 +38,7 @@ export async function run(rounds: number): Promise<FigureRow[]> {
     await measure();
     const measureBaseline = async () =>
       computeMedian(await timeCalls(REQUESTS_PER_RUN, async () => (await request(host.url)).body.text()));
-    const { own: serviceMs, floor } = await measureAlternating(rounds, { own: measure, floor: measureBaseline });
+    const { serviceMs, floor } = await measureAlternating(rounds, { serviceMs: measure, floor: measureBaseline });
     return [{ name: "request(), p50", value: serviceMs, unit: "ms", floor: { name: "undici", value: floor } }];
   } finally {
     host.child.kill();

@@ -42,9 +42,9 @@ export async function run(rounds: number): Promise<FigureRow[]> {
     measureRequestRate({ url, token: first.tokens.editor, callers: CALLER_COUNT, seconds });
 
   async function compareRates(name: string): Promise<FigureRow> {
-    const { own: serviceRate, floor } = await measureAlternating(rounds, {
+    const { serviceRate, floor } = await measureAlternating(rounds, {
       floor: () => rate(baseline.url),
-      own: () => rate(service.url + path),
+      serviceRate: () => rate(service.url + path),
     });
     return { name, value: serviceRate, unit: "/s", floor: { name: BASELINE_NAME, value: floor } };
   }

@@ -52,7 +52,8 @@ describe("Sign-in at an OpenID provider", () => {
     await provider.stop();
   });
 
-  const ofService = (address: string) => address.startsWith(`${service.url}/`) && !address.includes("/v1/auth/oidc/");
+  const isServiceUrl = (address: string) =>
+    address.startsWith(`${service.url}/`) && !address.includes("/v1/auth/oidc/");
   let accounts = 0;
   function account(claims: Record<string, unknown> = {}): string {
     accounts += 1;
@@ -62,14 +63,14 @@ describe("Sign-in at an OpenID provider", () => {
     provider.current = sub;
     return sub;
   }
-  const startOf = (id: string, next?: string) =>
+  const startUrlOf = (id: string, next?: string) =>
     `${service.url}/v1/auth/oidc/${id}/start${next === undefined ? "" : `?next=${encodeURIComponent(next)}`}`;
   async function signIn(id = "oidc", next?: string, browser = new RedirectBrowser()) {
-    const landed = await browser.follow(
-      startOf(id, next),
-      (address) => ofService(address) || !address.startsWith("http://"),
+    const landingUrl = await browser.follow(
+      startUrlOf(id, next),
+      (address) => isServiceUrl(address) || !address.startsWith("http://"),
     );
-    return { browser, landed: landed.slice(service.url.length) };
+    return { browser, landingUrl: landingUrl.slice(service.url.length) };
   }
   // biome-ignore lint/suspicious/noExplicitAny: each route returns another type
   type Json = any;
@@ -93,8 +94,8 @@ describe("Sign-in at an OpenID provider", () => {
 
   it("creates an account at the first sign-in, with the role of the person's groups, and later signs in the same account", async () => {
     account({ groups: ["unknown", "staff", "chiefs"] });
-    const { browser, landed } = await signIn("oidc", "/studio?app=1#runs");
-    expect(landed).to.equal("/studio?app=1#runs");
+    const { browser, landingUrl } = await signIn("oidc", "/studio?app=1#runs");
+    expect(landingUrl).to.equal("/studio?app=1#runs");
     const first = await session(browser);
     expect(first.user).to.include({ firstName: "Ada", organizationId: organizations[0] });
     expect(first.organizations.map(({ role }: { role: string }) => role)).to.deep.equal(["admin"]);
@@ -113,8 +114,8 @@ describe("Sign-in at an OpenID provider", () => {
     expect((await session((await signIn()).browser)).organizations[0].role).to.equal("editor");
     provider.accounts.get(sub)!["groups"] = [];
     const { browser } = await signIn();
-    const without = await session(browser);
-    expect([without.organizations, without.apps]).to.deep.equal([[], []]);
+    const sessionWithoutRoles = await session(browser);
+    expect([sessionWithoutRoles.organizations, sessionWithoutRoles.apps]).to.deep.equal([[], []]);
     expect((await browser.request(`${service.url}/v3/apps/1/actions`)).status).to.equal(403);
   });
 
@@ -127,7 +128,7 @@ describe("Sign-in at an OpenID provider", () => {
     ];
     for (const failure of failures) {
       provider.answerUserInfo = failure;
-      expect((await signIn()).landed).to.equal("/studio?sign-in=unavailable");
+      expect((await signIn()).landingUrl).to.equal("/studio?sign-in=unavailable");
     }
     provider.answerUserInfo = null;
     expect((await session(browser)).organizations[0].role).to.equal("editor");
@@ -144,8 +145,8 @@ describe("Sign-in at an OpenID provider", () => {
   it("keeps the last owner of an organization while another owner leaves it", async () => {
     const sub = account({ groups: ["founders"] });
     const { user } = await session((await signIn()).browser);
-    const leaving = await createSignedInPerson(service);
-    const owners = [user.id, leaving.user.id];
+    const leavingOwner = await createSignedInPerson(service);
+    const owners = [user.id, leavingOwner.user.id];
     await service.db.query("DELETE FROM organization_member WHERE role = 'owner' AND person_id <> ALL ($1)", [owners]);
     provider.accounts.get(sub)!["groups"] = ["staff"];
     const removal = service.db.createQueryRunner();
@@ -153,7 +154,7 @@ describe("Sign-in at an OpenID provider", () => {
     await removal.query("SELECT FROM organization WHERE id = $1 FOR UPDATE", [organizations[0]]);
     const signedIn = signIn();
     await until(async () => (await countLockWaits(removal.manager)) > 0);
-    await removal.query("DELETE FROM organization_member WHERE person_id = $1", [leaving.user.id]);
+    await removal.query("DELETE FROM organization_member WHERE person_id = $1", [leavingOwner.user.id]);
     await removal.commitTransaction();
     await removal.release();
     expect((await session((await signedIn).browser)).organizations[0].role).to.equal("owner");
@@ -178,8 +179,8 @@ describe("Sign-in at an OpenID provider", () => {
 
   it("creates no account if that is not switched on", async () => {
     account();
-    const { browser, landed } = await signIn("closed");
-    expect(landed).to.equal("/studio?sign-in=no-account");
+    const { browser, landingUrl } = await signIn("closed");
+    expect(landingUrl).to.equal("/studio?sign-in=no-account");
     expect((await browser.request(`${service.url}/v1/auth/session`)).status).to.equal(401);
   });
 
@@ -198,8 +199,9 @@ describe("Sign-in at an OpenID provider", () => {
     ];
     for (const [id, claims, expected] of outcomes) {
       account(claims);
-      const { browser, landed } = await signIn(id);
-      if (typeof expected === "string") expect(landed, JSON.stringify(claims)).to.equal(`/studio?sign-in=${expected}`);
+      const { browser, landingUrl } = await signIn(id);
+      if (typeof expected === "string")
+        expect(landingUrl, JSON.stringify(claims)).to.equal(`/studio?sign-in=${expected}`);
       else
         expect((await session(browser)).user.organizationId, JSON.stringify(claims)).to.equal(organizations[expected]);
     }
@@ -209,7 +211,7 @@ describe("Sign-in at an OpenID provider", () => {
     const { email } = await createSignedInPerson(service);
     for (const written of [email, email.toUpperCase()]) {
       account({ email: written });
-      expect((await signIn()).landed).to.equal("/studio?sign-in=email-in-use");
+      expect((await signIn()).landingUrl).to.equal("/studio?sign-in=email-in-use");
     }
   });
 
@@ -233,7 +235,7 @@ describe("Sign-in at an OpenID provider", () => {
     const { browser, user } = await person();
     account();
     const { url } = (await (await startLink(browser)).json()) as { url: string };
-    expect(await browser.follow(url, ofService)).to.equal(`${service.url}/studio#/account`);
+    expect(await browser.follow(url, isServiceUrl)).to.equal(`${service.url}/studio#/account`);
     const { browser: later } = await signIn("closed");
     expect((await session(later)).user.id).to.equal(user.id);
     expect((await session(later)).organizations).to.not.have.length(0);
@@ -248,16 +250,16 @@ describe("Sign-in at an OpenID provider", () => {
     expect((await remove()).status).to.equal(400);
     await service.db.query("UPDATE person SET passphrase_hash = 'x' WHERE id = $1", [user.id]);
     expect((await remove()).status).to.equal(200);
-    expect((await signIn("closed")).landed).to.equal("/studio?sign-in=no-account");
+    expect((await signIn("closed")).landingUrl).to.equal("/studio?sign-in=no-account");
   });
 
   it("links no identity if the account's passphrase is reset while the provider's answer is read", async () => {
     const { browser, user } = await person();
     account();
     const { url } = (await (await startLink(browser)).json()) as { url: string };
-    const landed = await resetDuring(service, user.id, () => browser.follow(url, ofService), "person_identity");
-    expect(landed).to.equal(`${service.url}/studio?sign-in=failed`);
-    expect((await signIn("closed")).landed).to.equal("/studio?sign-in=no-account");
+    const landingUrl = await resetDuring(service, user.id, () => browser.follow(url, isServiceUrl), "person_identity");
+    expect(landingUrl).to.equal(`${service.url}/studio?sign-in=failed`);
+    expect((await signIn("closed")).landingUrl).to.equal("/studio?sign-in=no-account");
   });
 
   it("links no identity for a page of another site, for another session, or if another account has the identity", async () => {
@@ -269,12 +271,12 @@ describe("Sign-in at an OpenID provider", () => {
     // Copies the cookie of the attacker's sign-in into the victim's browser, as an attack would.
     const flow = [...mine.browser.cookies].find(([key]) => key.endsWith("svc_openid"))!;
     theirs.browser.cookies.set(...flow);
-    expect(await theirs.browser.follow(url, ofService)).to.equal(`${service.url}/studio?sign-in=failed`);
+    expect(await theirs.browser.follow(url, isServiceUrl)).to.equal(`${service.url}/studio?sign-in=failed`);
     const again = (await (await startLink(mine.browser)).json()) as { url: string };
-    expect(await mine.browser.follow(again.url, ofService)).to.equal(`${service.url}/studio#/account`);
+    expect(await mine.browser.follow(again.url, isServiceUrl)).to.equal(`${service.url}/studio#/account`);
     const other = (await (await startLink(theirs.browser)).json()) as { url: string };
     signOutAtProvider(theirs.browser);
-    expect(await theirs.browser.follow(other.url, ofService)).to.equal(
+    expect(await theirs.browser.follow(other.url, isServiceUrl)).to.equal(
       `${service.url}/studio?sign-in=linked-elsewhere`,
     );
   });
@@ -282,14 +284,14 @@ describe("Sign-in at an OpenID provider", () => {
   it("accepts a provider's answer only once, in the same browser, with its state, at that provider's address", async () => {
     account();
     const browser = new RedirectBrowser();
-    const callback = await browser.follow(startOf("oidc"), (address) => address.includes("/callback?"));
-    const followAddress = async (who: RedirectBrowser, address: string) =>
-      (await who.request(address)).headers.get("location");
+    const callback = await browser.follow(startUrlOf("oidc"), (address) => address.includes("/callback?"));
+    const followAddress = async (visitor: RedirectBrowser, address: string) =>
+      (await visitor.request(address)).headers.get("location");
     const refused = "/studio?sign-in=failed";
     expect(await followAddress(new RedirectBrowser(), callback), "another browser").to.equal(refused);
-    const stolen = new RedirectBrowser();
-    await stolen.follow(startOf("oidc"), (address) => address.startsWith(provider.issuer));
-    expect(await followAddress(stolen, callback), "another flow").to.equal(refused);
+    const thiefBrowser = new RedirectBrowser();
+    await thiefBrowser.follow(startUrlOf("oidc"), (address) => address.startsWith(provider.issuer));
+    expect(await followAddress(thiefBrowser, callback), "another flow").to.equal(refused);
     const flows = new Map(browser.cookies);
     const setFlowCookies = () => {
       const copy = new RedirectBrowser();
@@ -328,9 +330,9 @@ describe("Sign-in at an OpenID provider", () => {
       "/%5cevil",
       "",
     ]) {
-      const { landed } = await signIn("oidc", next);
+      const { landingUrl } = await signIn("oidc", next);
       const expected = next === "/%5cevil" ? next : "/studio";
-      expect(landed, next).to.equal(expected);
+      expect(landingUrl, next).to.equal(expected);
     }
   });
 

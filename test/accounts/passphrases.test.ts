@@ -12,7 +12,7 @@ import { hashText, matchesHash } from "../../src/operations/records/hashes.js";
 import { parseNewPassphrase } from "../../src/rules/passphrase.js";
 
 const ROOT = fileURLToPath(new URL("../../..", import.meta.url));
-const TURN = { appId: 0, sender: "test" };
+const QUEUE_KEY = { appId: 0, sender: "test" };
 
 const statusOf = (passphrase: unknown): string | null => {
   try {
@@ -64,18 +64,21 @@ describe("a passphrase", () => {
   });
 
   it("is stored as an argon2id hash with its own salt", async () => {
-    const [first, second] = [await hashText("a long passphrase", TURN), await hashText("a long passphrase", TURN)];
+    const [first, second] = [
+      await hashText("a long passphrase", QUEUE_KEY),
+      await hashText("a long passphrase", QUEUE_KEY),
+    ];
     expect(first).to.match(/^\$argon2id\$v=19\$m=19456,t=2,p=1\$[\w+/]{22}\$[\w+/]{43}$/);
     expect(first).to.not.equal(second);
   });
 
   it("counts up to its last character", async () => {
     const long = "x".repeat(1_023);
-    const stored = await hashText(`${long}a`, TURN);
-    expect([await matchesHash(`${long}a`, stored, TURN), await matchesHash(`${long}b`, stored, TURN)]).to.deep.equal([
-      true,
-      false,
-    ]);
+    const stored = await hashText(`${long}a`, QUEUE_KEY);
+    expect([
+      await matchesHash(`${long}a`, stored, QUEUE_KEY),
+      await matchesHash(`${long}b`, stored, QUEUE_KEY),
+    ]).to.deep.equal([true, false]);
   });
 });
 
@@ -91,14 +94,14 @@ describe("the session's cookie", () => {
 
 describe("docs/operate/security-asvs.md", () => {
   const rows = readFileSync(`${ROOT}/docs/operate/security-asvs.md`, "utf8").split("\n");
-  const cited = rows.flatMap((row) => {
+  const citedTests = rows.flatMap((row) => {
     const found = /`(test\/[\w/.-]+)`: (.+?) \|$/.exec(row);
     return found ? [{ file: found[1]!, title: found[2]! }] : [];
   });
 
   it("cites tests that exist", () => {
-    expect(cited.length).to.be.above(40);
-    const missing = cited.filter(({ file, title }) => !readFileSync(`${ROOT}/${file}`, "utf8").includes(title));
+    expect(citedTests.length).to.be.above(40);
+    const missing = citedTests.filter(({ file, title }) => !readFileSync(`${ROOT}/${file}`, "utf8").includes(title));
     expect(missing).to.deep.equal([]);
   });
 

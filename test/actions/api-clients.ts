@@ -78,9 +78,9 @@ export function createRestApiClient({ rest, appId }: TestService): ApiClient {
 const TRIGGERS = "triggers { trigger where { type dataSourceId data } }";
 const CONFIGURATION_FIELDS = `name description code active environment ${TRIGGERS} dependencies frequency timezone integrationOrigins access`;
 const ASSET_FIELDS = "assets { name url path }";
-const LIMITS = "concurrency { policy limit key } debounce { delayMs maxWaitMs manual } timeoutMs jitterSeconds";
-const ACTION = `{ id appId ${CONFIGURATION_FIELDS} actionVersion ${ASSET_FIELDS} lastRunAt createdAt updatedAt }`;
-const HEAD = "id createdAt userId user { id firstName lastName email }";
+const LIMIT_FIELDS = "concurrency { policy limit key } debounce { delayMs maxWaitMs manual } timeoutMs jitterSeconds";
+const ACTION_FIELDS = `{ id appId ${CONFIGURATION_FIELDS} actionVersion ${ASSET_FIELDS} lastRunAt createdAt updatedAt }`;
+const VERSION_HEAD_FIELDS = "id createdAt userId user { id firstName lastName email }";
 const SNAPSHOT_FIELDS = `{ ${CONFIGURATION_FIELDS} ${ASSET_FIELDS} action functions widgetInstanceIds masterTaskId productionTaskId actionVersion }`;
 const DIFF_FIELDS = `{ from to fields before { ${CONFIGURATION_FIELDS} } after { ${CONFIGURATION_FIELDS} } code }`;
 
@@ -106,7 +106,7 @@ function plain<T>(answer: T): T {
 }
 
 // biome-ignore lint/suspicious/noExplicitAny: an object of a GraphQL response
-function restDiff({ from, to, fields, before, after, code }: any): object {
+function toRestDiff({ from, to, fields, before, after, code }: any): object {
   const side = (id: string) => (/^\d+$/.test(id) ? Number(id) : id);
   // biome-ignore lint/suspicious/noExplicitAny: an object of a GraphQL response
   const changes = fields.map((field: any) => ({ field, before: before[field], after: after[field] }));
@@ -133,7 +133,7 @@ export function createGraphqlApiClient({ graphql, appId }: TestService): ApiClie
   };
   const compared = async (request: Promise<Outcome>): Promise<Outcome> => {
     const outcome = await request;
-    return outcome.status === "OK" ? { ...outcome, value: restDiff(outcome.value) } : outcome;
+    return outcome.status === "OK" ? { ...outcome, value: toRestDiff(outcome.value) } : outcome;
   };
   const id = (value: number): [string, number] => ["Int!", value];
   const page = (limit?: number, offset?: number) => ({
@@ -142,20 +142,20 @@ export function createGraphqlApiClient({ graphql, appId }: TestService): ApiClie
   });
   return {
     name: "GraphQL",
-    create: (data, call) => ask("mutation", "createAction", ACTION, { data: ["CreateActionInput", data] }, call),
+    create: (data, call) => ask("mutation", "createAction", ACTION_FIELDS, { data: ["CreateActionInput", data] }, call),
     update: (actionId, data) =>
-      ask("mutation", "updateAction", ACTION, { id: id(actionId), data: ["UpdateActionInput", data] }),
+      ask("mutation", "updateAction", ACTION_FIELDS, { id: id(actionId), data: ["UpdateActionInput", data] }),
     remove: (actionId) => ask("mutation", "removeAction", "", { id: id(actionId) }),
-    get: (actionId) => ask("query", "action", ACTION, { id: id(actionId) }),
+    get: (actionId) => ask("query", "action", ACTION_FIELDS, { id: id(actionId) }),
     list: (limit, offset) =>
-      ask("query", "actions", `{ actions ${ACTION} pagination { total hasMore } }`, page(limit, offset)),
-    publish: (actionId) => ask("mutation", "publishAction", `{ action ${ACTION} }`, { id: id(actionId) }),
+      ask("query", "actions", `{ actions ${ACTION_FIELDS} pagination { total hasMore } }`, page(limit, offset)),
+    publish: (actionId) => ask("mutation", "publishAction", `{ action ${ACTION_FIELDS} }`, { id: id(actionId) }),
     unpublish: (actionId) => ask("mutation", "unpublishAction", "", { id: id(actionId) }),
     versions: (actionId, limit, offset) =>
       ask(
         "query",
         "actionVersions",
-        `{ versions { ${HEAD} action name description active environment frequency }
+        `{ versions { ${VERSION_HEAD_FIELDS} action name description active environment frequency }
            pagination { limit offset total hasMore } }`,
         { actionId: id(actionId), ...page(limit, offset) },
       ),
@@ -163,12 +163,12 @@ export function createGraphqlApiClient({ graphql, appId }: TestService): ApiClie
       ask(
         "query",
         "actionVersions",
-        `{ versions { ${HEAD} action name description active environment frequency publishedAt }
+        `{ versions { ${VERSION_HEAD_FIELDS} action name description active environment frequency publishedAt }
            pagination { limit offset total hasMore } }`,
         { actionId: id(actionId), published: ["Boolean", true] },
       ),
     version: (actionId, versionId) =>
-      ask("query", "actionVersion", `{ ${HEAD} data ${SNAPSHOT_FIELDS} }`, {
+      ask("query", "actionVersion", `{ ${VERSION_HEAD_FIELDS} data ${SNAPSHOT_FIELDS} }`, {
         actionId: id(actionId),
         versionId: id(versionId),
       }),
@@ -176,7 +176,7 @@ export function createGraphqlApiClient({ graphql, appId }: TestService): ApiClie
       ask(
         "mutation",
         "restoreActionVersion",
-        `{ action ${ACTION.replace(/}$/, "isPublished }")} restoredFromVersionId preRestoreVersionId }`,
+        `{ action ${ACTION_FIELDS.replace(/}$/, "isPublished }")} restoredFromVersionId preRestoreVersionId }`,
         { actionId: id(actionId), versionId: id(versionId) },
       ),
     versionDiff: (actionId, versionId, against) =>
@@ -188,7 +188,7 @@ export function createGraphqlApiClient({ graphql, appId }: TestService): ApiClie
         }),
       ),
     diff: (actionId) => compared(ask("query", "actionDiff", DIFF_FIELDS, { actionId: id(actionId) })),
-    export: () => ask("query", "exportActions", `{ format actions { ${CONFIGURATION_FIELDS} ${LIMITS} } }`, {}),
+    export: () => ask("query", "exportActions", `{ format actions { ${CONFIGURATION_FIELDS} ${LIMIT_FIELDS} } }`, {}),
     import: (document, dryRun) =>
       ask(
         "mutation",

@@ -263,8 +263,8 @@ describe("the specification's tables of errors", () => {
   }
 
   for (const [index, [name, createApiClient]] of API_CLIENTS.entries()) {
-    for (const [specified, condition, fault] of sampleOf(VALIDATION_ERRORS, index, 2)) {
-      const status = (name === "GraphQL" && STATUS_OF_TYPE_FAULTS[condition]) || specified;
+    for (const [specifiedStatus, condition, fault] of sampleOf(VALIDATION_ERRORS, index, 2)) {
+      const status = (name === "GraphQL" && STATUS_OF_TYPE_FAULTS[condition]) || specifiedStatus;
       it(`create over ${name}: ${status} for ${condition}`, async () => {
         const apiClient = createApiClient(service);
         expectRefused(apiClient, status, await apiClient.create(validAction(fault)));
@@ -309,12 +309,12 @@ describe("the specification's tables of errors", () => {
   it("each have a test above for every row", () => {
     const named = Object.keys(STATUS);
     const validation = named.slice(0, named.indexOf("DEPENDENCIES_INVALID") + 1);
-    const operational = [
+    const operationalStatuses = [
       ...["ACTION_NOT_FOUND", "ACTION_NOT_V3", "VERSION_NOT_FOUND", "CANNOT_UPDATE_PRODUCTION"],
       ...["CANNOT_DELETE_PRODUCTION", "CANNOT_RESTORE_PRODUCTION", "CLIENT_ACTION_NOT_RUNNABLE", "ACTION_INACTIVE"],
       ...["APP_NOT_PUBLISHED", "ACTION_NOT_PUBLISHED", "EXECUTION_FAILED", "PUBLISH_FAILED", "RESTORE_FAILED"],
     ];
     expect(VALIDATION_ERRORS.map(([status]) => status)).to.include.members(validation);
-    expect(OPERATIONAL_ERRORS.map(([status]) => status)).to.include.members(operational);
+    expect(OPERATIONAL_ERRORS.map(([status]) => status)).to.include.members(operationalStatuses);
   });
 });

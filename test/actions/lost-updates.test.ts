@@ -51,7 +51,7 @@ describe("a change of an action with If-Match or ifUpdatedAt", () => {
   };
 
   /** Functions that send the change `name`. They return the error with the current action, or null if the change succeeded. */
-  const EXITS = {
+  const APIS = {
     async REST(name: string, id: number, versionId: number, updatedAt: string) {
       const { method, rest = "", body } = CHANGE_CALLS[name]!;
       const call = { headers: { "if-match": `"${updatedAt}"` }, ...(body && { body }) };
@@ -67,9 +67,9 @@ describe("a change of an action with If-Match or ifUpdatedAt", () => {
     },
   };
 
-  for (const [exit, send] of Object.entries(EXITS)) {
+  for (const [api, send] of Object.entries(APIS)) {
     for (const name of Object.keys(CHANGE_CALLS)) {
-      it(`${name} over ${exit}: is rejected with the current state, changes nothing, and succeeds from that state`, async () => {
+      it(`${name} over ${api}: is rejected with the current state, changes nothing, and succeeds from that state`, async () => {
         const { id, updatedAt } = await make(createRestApiClient(service));
         if (name === "unpublish") await service.rest("POST", path(id, "/publish"));
         await service.rest("PUT", path(id), { body: { code: OTHER_CODE } });
@@ -115,9 +115,9 @@ describe("a change of an action with If-Match or ifUpdatedAt", () => {
   it("accepts any of several ETags, weak ones and *, and rejects an invalid ETag", async () => {
     const { id, updatedAt } = await make(createRestApiClient(service));
     const remove = (tag: string) => service.rest("DELETE", path(id), { headers: { "if-match": tag } });
-    for (const bad of ["", "2026-01-01", '"a', `"${updatedAt}",`, Array(30).fill('"a"').join()]) {
-      const { http, body } = await remove(bad);
-      expect([http, body.status], bad).to.deep.equal([400, "REQUEST_INVALID"]);
+    for (const invalidTag of ["", "2026-01-01", '"a', `"${updatedAt}",`, Array(30).fill('"a"').join()]) {
+      const { http, body } = await remove(invalidTag);
+      expect([http, body.status], invalidTag).to.deep.equal([400, "REQUEST_INVALID"]);
       expect(body.error).to.match(/^If-Match must be/);
     }
     expect((await remove('"a", "b"')).http).to.equal(409);
@@ -134,8 +134,8 @@ describe("a change of an action with If-Match or ifUpdatedAt", () => {
     const first = (await events.next()).value!.data!.actionChanged;
     expect(first).to.deep.include({ reset: true, id: null });
     const other = await service.rest("POST", "/v1/admin/apps", { as: "admin", body: { name: "other" } });
-    const elsewhere = `/v3/apps/${other.body.app.id}/actions`;
-    const theirs = (await service.rest("POST", elsewhere, { as: "admin", body: { name: "elsewhere", code: CODE } }))
+    const otherActions = `/v3/apps/${other.body.app.id}/actions`;
+    const theirs = (await service.rest("POST", otherActions, { as: "admin", body: { name: "elsewhere", code: CODE } }))
       .body;
     const { id, updatedAt } = await make(createRestApiClient(service));
     const known = { reset: false, id, removed: false };

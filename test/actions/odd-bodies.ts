@@ -23,9 +23,9 @@ const oddText = fc.oneof(
   fc.integer({ min: 250, max: 1_100 }).map((length) => "x".repeat(length)),
 );
 
-/** Generates values of a field: usually a value of `right`, otherwise an unusual text or any JSON. */
-const mostlyValid = (right: fc.Arbitrary<unknown>) =>
-  fc.oneof({ weight: 8, arbitrary: right }, { weight: 1, arbitrary: oddText }, { weight: 1, arbitrary: json });
+/** Generates values of a field: usually a value of `valid`, otherwise an unusual text or any JSON. */
+const mostlyValid = (valid: fc.Arbitrary<unknown>) =>
+  fc.oneof({ weight: 8, arbitrary: valid }, { weight: 1, arbitrary: oddText }, { weight: 1, arbitrary: json });
 
 const name = fc.stringMatching(/^[A-Za-z0-9_-]{8,30}$/);
 const value = fc.oneof(
@@ -128,10 +128,10 @@ const body = fc.oneof(
 );
 
 /** Checks that the service returned seven fields of an accepted body unchanged. An empty frequency or time zone becomes null. */
-function expectKept(sent: Record<string, unknown>, received: Record<string, unknown>): void {
+function expectStored(sent: Record<string, unknown>, received: Record<string, unknown>): void {
   for (const field of ["name", "code", "active", "environment", "dependencies", "frequency", "timezone"]) {
-    const cleared = (field === "frequency" || field === "timezone") && sent[field] === "";
-    if (sent[field] !== undefined) expect(received[field], field).to.deep.equal(cleared ? null : sent[field]);
+    const isCleared = (field === "frequency" || field === "timezone") && sent[field] === "";
+    if (sent[field] !== undefined) expect(received[field], field).to.deep.equal(isCleared ? null : sent[field]);
   }
 }
 
@@ -151,7 +151,7 @@ async function publishInOrder(apiClient: ApiClient, first: unknown, second: unkn
   expectNoServerError(created, first);
   if (created.status !== "OK") return false;
   const { id } = created.value;
-  expectKept(first as Record<string, unknown>, created.value);
+  expectStored(first as Record<string, unknown>, created.value);
   expect((await expectSuccess("read", apiClient.get(id))).value).to.deep.equal(created.value);
   const updated = await apiClient.update(id, second);
   expectNoServerError(updated, second);

@@ -131,8 +131,8 @@ describe("the table of states", () => {
         for (const nameOrId of [id, action]) {
           expect((await apiClient.run(nameOrId, {}, { as: "live" })).status).to.equal("APP_NOT_PUBLISHED");
           expect((await apiClient.runWithResult(nameOrId, {}, { as: "live" })).status).to.equal("APP_NOT_PUBLISHED");
-          const keyed = { as: "live", headers: { "idempotency-key": `${nameOrId}` } };
-          expect((await apiClient.run(nameOrId, {}, keyed)).status).to.equal("APP_NOT_PUBLISHED");
+          const keyedCall = { as: "live", headers: { "idempotency-key": `${nameOrId}` } };
+          expect((await apiClient.run(nameOrId, {}, keyedCall)).status).to.equal("APP_NOT_PUBLISHED");
         }
         expect(await runs()).to.equal(before);
         expect((await apiClient.run("absent", {}, { as: "live" })).status).to.equal("ACTION_NOT_FOUND");

@@ -226,9 +226,9 @@ describe("versions of an action", () => {
           { field: "description", before: "one", after: "two" },
           { field: "active", before: false, after: true },
         ];
-        const { value: toMaster } = await apiClient.versionDiff(id, first.id);
-        expect(toMaster).to.deep.include({ from: first.id, to: "master", changes });
-        expect(toMaster.code).to.equal(
+        const { value: diffToMaster } = await apiClient.versionDiff(id, first.id);
+        expect(diffToMaster).to.deep.include({ from: first.id, to: "master", changes });
+        expect(diffToMaster.code).to.equal(
           [
             `--- version ${first.id}`,
             "+++ master",
@@ -241,10 +241,10 @@ describe("versions of an action", () => {
             "",
           ].join("\n"),
         );
-        const { value: toVersion } = await apiClient.versionDiff(id, first.id, second.id);
-        expect(toVersion).to.deep.include({ from: first.id, to: second.id, changes });
-        const { value: toProduction } = await apiClient.versionDiff(id, first.id, "production");
-        expect(toProduction).to.deep.equal({ from: first.id, to: "production", changes: [], code: null });
+        const { value: diffToVersion } = await apiClient.versionDiff(id, first.id, second.id);
+        expect(diffToVersion).to.deep.include({ from: first.id, to: second.id, changes });
+        const { value: diffToProduction } = await apiClient.versionDiff(id, first.id, "production");
+        expect(diffToProduction).to.deep.equal({ from: first.id, to: "production", changes: [], code: null });
         const { value: copies } = await apiClient.diff(id);
         expect(copies).to.deep.include({ from: "production", to: "master", changes });
         expect(copies.code).to.include("-  return 1;\n+  return 2;");

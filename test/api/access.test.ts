@@ -142,12 +142,12 @@ describe("the access matrix", () => {
   before(async () => {
     service = await startTestService({ ROLES: "api", TRUST_PROXY: "1" });
     const { appId, organizationId, tokens } = service;
-    const newApp = "INSERT INTO app (organization_id, name) VALUES ($1, 'other')";
+    const insertApp = "INSERT INTO app (organization_id, name) VALUES ($1, 'other')";
     const elsewhere = await insert("INSERT INTO organization (name) VALUES ($1)", ["Elsewhere"]);
     Object.assign(organizations, { own: organizationId, another: organizationId, foreign: elsewhere });
     apps.own = appId;
-    apps.another = await insert(newApp, [organizationId]);
-    apps.foreign = await insert(newApp, [elsewhere]);
+    apps.another = await insert(insertApp, [organizationId]);
+    apps.foreign = await insert(insertApp, [elsewhere]);
     const add = (name: string, role: CallerRole | null, token: string, more: Partial<TestCaller> = {}) =>
       callers.push({ name, role, token, scopes: null, reachableScopes: ["own"], ...more });
     add("administrator", "administrator", tokens.admin);
@@ -167,10 +167,10 @@ describe("the access matrix", () => {
       const values = role === "editor" ? [appId, ofApp.personId] : [appId, ofApp.personId, role];
       await service.db.query(`INSERT INTO ${table}`, values);
       add(`${role} of the app`, role, ofApp.token);
-      const ofAll = await person(`${role}.organization`);
+      const organizationMember = await person(`${role}.organization`);
       const member = "INSERT INTO organization_member (organization_id, person_id, role) VALUES ($1, $2, $3)";
-      await service.db.query(member, [organizationId, ofAll.personId, role]);
-      add(`${role} of the organization`, role, ofAll.token, { reachableScopes: ["own", "another"] });
+      await service.db.query(member, [organizationId, organizationMember.personId, role]);
+      add(`${role} of the organization`, role, organizationMember.token, { reachableScopes: ["own", "another"] });
     }
     const signedIn = await person("signed-in");
     await service.db.query(

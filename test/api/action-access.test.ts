@@ -1,7 +1,7 @@
 /** Tests an action's `access` from end to end: authors set it, and the service applies it to the runs of each caller. */
 import { expect } from "chai";
 import { rows } from "../../src/data/database.js";
-import { tokensOf, type Who } from "../data-sources/callers.js";
+import { type TestCaller, tokensOf } from "../data-sources/callers.js";
 import { sampleOf } from "../harness/samples.js";
 import type { TestService } from "../harness/service.js";
 import { useSharedService } from "../harness/shared-service.js";
@@ -9,7 +9,7 @@ import { useSharedService } from "../harness/shared-service.js";
 const ECHO = "async function execute({ payload }) { return { ran: payload }; }";
 const MANUAL = { code: ECHO, active: true, triggers: [{ trigger: "manual" }] };
 
-type Caller = Who | "viewer in London";
+type Caller = TestCaller | "viewer in London";
 const TRUSTED: readonly Caller[] = ["editor", "admin", "api", "task"];
 const SIGNED_IN: readonly Caller[] = ["london", "paris", "viewer in London"];
 const VIEWERS: readonly Caller[] = ["viewer", "viewer in London"];
@@ -17,19 +17,27 @@ const CALLERS: readonly Caller[] = [...TRUSTED, "live", "london", "paris", ...VI
 /** Callers whose runs use the draft. */
 const CALLERS_OF_DRAFTS: readonly Caller[] = ["editor", "admin", ...VIEWERS];
 
-const ACCESS_KINDS: readonly { name: string; access: unknown; admits: readonly Caller[] }[] = [
-  { name: "everyone", access: "everyone", admits: ["live", "viewer", ...SIGNED_IN] },
-  { name: "editors", access: "editors", admits: VIEWERS },
-  { name: "signedIn", access: "signedIn", admits: SIGNED_IN },
-  { name: "equals", access: { user: { Office: { equals: "London" } } }, admits: ["london", "viewer in London"] },
-  { name: "notequals", access: { user: { Office: { notequals: "London" } } }, admits: ["paris"] },
-  { name: "contains", access: { user: { Office: { contains: "ari" } } }, admits: ["paris"] },
+const ACCESS_KINDS: readonly { name: string; access: unknown; admittedCallers: readonly Caller[] }[] = [
+  { name: "everyone", access: "everyone", admittedCallers: ["live", "viewer", ...SIGNED_IN] },
+  { name: "editors", access: "editors", admittedCallers: VIEWERS },
+  { name: "signedIn", access: "signedIn", admittedCallers: SIGNED_IN },
+  {
+    name: "equals",
+    access: { user: { Office: { equals: "London" } } },
+    admittedCallers: ["london", "viewer in London"],
+  },
+  { name: "notequals", access: { user: { Office: { notequals: "London" } } }, admittedCallers: ["paris"] },
+  { name: "contains", access: { user: { Office: { contains: "ari" } } }, admittedCallers: ["paris"] },
   {
     name: "own-column",
     access: { user: { Email: { equals: "{{user.Office}}" } } },
-    admits: [],
+    admittedCallers: [],
   },
-  { name: "two-columns", access: { user: { Office: { equals: "London" }, Boss: { notequals: "x" } } }, admits: [] },
+  {
+    name: "two-columns",
+    access: { user: { Office: { equals: "London" }, Boss: { notequals: "x" } } },
+    admittedCallers: [],
+  },
 ];
 
 describe("access of an action", () => {
@@ -195,12 +203,13 @@ describe("access of an action", () => {
       const liveId = await publish(id);
       await update(id, { access: draft.access });
       for (const caller of CALLERS) {
-        const { admits } = CALLERS_OF_DRAFTS.includes(caller) ? draft : live;
-        const expected = TRUSTED.includes(caller) || admits.includes(caller) ? undefined : "ACTION_ACCESS_DENIED";
-        for (const [way, ask] of sampleOf(Object.entries(RUN_STARTS), at, 3)) {
-          for (const ref of way === "run" ? [name, id, liveId] : [name]) {
-            const statuses = await ask(tokens[caller]!, ref);
-            expect(new Set(statuses), `${caller} by ${way} of ${ref}`).to.deep.equal(new Set([expected]));
+        const { admittedCallers } = CALLERS_OF_DRAFTS.includes(caller) ? draft : live;
+        const expected =
+          TRUSTED.includes(caller) || admittedCallers.includes(caller) ? undefined : "ACTION_ACCESS_DENIED";
+        for (const [startName, startRuns] of sampleOf(Object.entries(RUN_STARTS), at, 3)) {
+          for (const ref of startName === "run" ? [name, id, liveId] : [name]) {
+            const statuses = await startRuns(tokens[caller]!, ref);
+            expect(new Set(statuses), `${caller} by ${startName} of ${ref}`).to.deep.equal(new Set([expected]));
           }
         }
       }

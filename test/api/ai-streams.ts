@@ -126,10 +126,10 @@ export function testAiStreams(provider: TestProvider): void {
   });
 
   /**
-   * `leave` stops reading the stream early. The run then requests an embedding. The provider responds only when the request of the stream
-   * has ended. If that request never ends, the run times out.
+   * `stopReading` stops reading the stream early. The run then requests an embedding. The provider responds only when the request of the
+   * stream has ended. If that request never ends, the run times out.
    */
-  for (const [title, leave] of [
+  for (const [title, stopReading] of [
     ["breaks out of the loop", `for await (const part of ${ask({ ...HELLO, stream: true })}) break;`],
     [
       "throws in the loop",
@@ -154,7 +154,7 @@ export function testAiStreams(provider: TestProvider): void {
           response.write(streamedText("Hello you."));
         },
       };
-      const code = `${leave} await Svc.AI.embeddings({ input: "x" }); return "done"`;
+      const code = `${stopReading} await Svc.AI.embeddings({ input: "x" }); return "done"`;
       expect(await provider.run(code, { timeoutMs: 30_000 })).to.equal("done");
     });
   }

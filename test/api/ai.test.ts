@@ -176,8 +176,8 @@ describe("Svc.AI", () => {
       answer = { text: JSON.stringify({ created: 1, data: [{ b64_json: "iVBORw0KGgo=" }] }) };
       const image = await run(`return Svc.AI.image({ model: "dall-e-3", prompt: "a cat", size: "1024x1024" })`);
       expect(image).to.deep.equal({ images: [{ contentType: "image/png", data: "iVBORw0KGgo=" }] });
-      const drawn = { model: "dall-e-3", prompt: "a cat", size: "1024x1024", response_format: "b64_json" };
-      expect(calls[1]!.body).to.deep.equal(drawn);
+      const imageRequest = { model: "dall-e-3", prompt: "a cat", size: "1024x1024", response_format: "b64_json" };
+      expect(calls[1]!.body).to.deep.equal(imageRequest);
       answer = { text: JSON.stringify({ text: "spoken words" }) };
       const file = `new Blob([new Uint8Array([1, 2, 255])], { type: "audio/mpeg" })`;
       expect(await run(`return Svc.AI.transcribe({ model: "whisper-1", file: ${file} })`)).to.deep.equal({
@@ -331,8 +331,8 @@ describe("Svc.AI", () => {
       const ran = await service.rest("POST", `/v3/apps/${service.appId}/actions/${name}/runWithResult`, { body: {} });
       expect(ran.body.result).to.equal("INTEGRATION_UNAVAILABLE");
       for (const as of ["editor", "api", "live", "viewer"] as const) {
-        const direct = await service.rest("POST", `/v1/apps/${service.appId}/ai/completions`, { as, body: HELLO });
-        expect(direct.http, as).to.equal(403);
+        const restAnswer = await service.rest("POST", `/v1/apps/${service.appId}/ai/completions`, { as, body: HELLO });
+        expect(restAnswer.http, as).to.equal(403);
       }
     });
   });

@@ -237,14 +237,14 @@ export const BODY_SAMPLES: Record<string, BodySample> = {
 };
 
 /** Returns the URL of a sample's route. */
-export function addressOf(route: string, ids: Ids): string {
-  const special: Record<string, string | number | undefined> = {
+export function fillPath(route: string, ids: Ids): string {
+  const idsByRoute: Record<string, string | number | undefined> = {
     ...(route.includes("/clientRuns") && { id: ids["client"] }),
     ...(route.includes("/media/files") && { id: ids["file"] }),
     ...(route.includes("/media/folders") && { id: ids["folder"] }),
   };
   const path = route.split(" ")[1]!;
-  return path.replace(/\{(\w+)\}/g, (_, name: string) => String(special[name] ?? ids[name] ?? ids["action"]));
+  return path.replace(/\{(\w+)\}/g, (_, name: string) => String(idsByRoute[name] ?? ids[name] ?? ids["action"]));
 }
 
 export function fillIds(body: unknown, ids: Ids): unknown {

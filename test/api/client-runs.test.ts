@@ -96,12 +96,12 @@ describe("client actions that ran in a browser", () => {
 
   it("fail if the page reports no end within the limit, and no sooner", async () => {
     const id = await create();
-    const early = (await start(id, "early")).body.runId;
+    const earlyRunId = (await start(id, "early")).body.runId;
     const { runId } = (await start(id, "lost", { payload: { n: 2 } })).body;
-    // Moves the start of the run `early` into the future, so that this run cannot reach its time limit during the test. Moves the start of
-    // the other run 36 s into the past, so that it has exceeded its limit.
+    // Moves the start of the run `earlyRunId` into the future: this run cannot reach its time limit during the test. Moves the start
+    // of the other run 36 s into the past, so that it has exceeded its limit.
     const move = "UPDATE run SET started_at = now() + $2::interval WHERE id = $1";
-    await service.db.query(move, [early, "2 minutes"]);
+    await service.db.query(move, [earlyRunId, "2 minutes"]);
     await service.db.query(move, [runId, "-36 seconds"]);
     const [entry, ...others] = await until(async () => {
       const found = await entries(id);
@@ -111,7 +111,7 @@ describe("client actions that ran in a browser", () => {
     expect([entry.type, entry.data.runOn, entry.data.payload, entry.data.error.name]).to.deep.equal([
       ...["app.task.failed", "client", { n: 2 }, "TimeoutError"],
     ]);
-    expect(await stateOf(early)).to.equal("running");
+    expect(await stateOf(earlyRunId)).to.equal("running");
     await report(id, "viewer", { result: 1, duration: 1 }, { "Idempotency-Key": "lost" });
     expect(await entries(id)).to.have.length(1);
     await report(id, "viewer", { result: 1, duration: 1 }, { "Idempotency-Key": "early" });
@@ -132,7 +132,7 @@ describe("client actions that ran in a browser", () => {
   });
 
   describe("whose report is larger than 1 MB", () => {
-    const many = "{},".repeat(400_000).slice(0, -1);
+    const longList = "{},".repeat(400_000).slice(0, -1);
     const post = (id: number, body: string) => report(id, "viewer", body);
 
     longTest("are not parsed on the main thread, and are stored as they were sent", async () => {
@@ -146,9 +146,9 @@ describe("client actions that ran in a browser", () => {
       try {
         const error = `{"name": "E", "message": "m", "stack": "${"s".repeat(1.5 * 2 ** 20)}"}`;
         for (const outcome of [
-          `"result": [${many}]`,
+          `"result": [${longList}]`,
           `"error": ${error}`,
-          `"error": {"name": "E", "message": [${many}]}`,
+          `"error": {"name": "E", "message": [${longList}]}`,
         ]) {
           const { http } = await post(id, `{"payload": {"a": 1}, ${outcome}, "duration": 1}`);
           expect(http, outcome.slice(0, 60)).to.equal(outcome.endsWith("]}") ? 400 : 201);
@@ -163,11 +163,11 @@ describe("client actions that ran in a browser", () => {
     });
 
     for (const [title, body, status] of [
-      ["no JSON", `{"result": [${many}}`, "REQUEST_INVALID"],
-      ["too deep", `{"result": ${"[".repeat(600)}${"]".repeat(600)}, "x": [${many}]}`, "PAYLOAD_INVALID"],
-      ["a number beyond a double", `{"result": [1e400, ${many}], "duration": 1}`, "REQUEST_INVALID"],
-      ["a payload that is no object", `{"payload": [${many}], "duration": 1}`, "PAYLOAD_INVALID"],
-      ["an unknown field", `{"resul": 1, "result": [${many}], "duration": 1}`, "REQUEST_INVALID"],
+      ["no JSON", `{"result": [${longList}}`, "REQUEST_INVALID"],
+      ["too deep", `{"result": ${"[".repeat(600)}${"]".repeat(600)}, "x": [${longList}]}`, "PAYLOAD_INVALID"],
+      ["a number beyond a double", `{"result": [1e400, ${longList}], "duration": 1}`, "REQUEST_INVALID"],
+      ["a payload that is no object", `{"payload": [${longList}], "duration": 1}`, "PAYLOAD_INVALID"],
+      ["an unknown field", `{"resul": 1, "result": [${longList}], "duration": 1}`, "REQUEST_INVALID"],
     ] as const) {
       it(`are rejected for ${title}: ${status}`, async () => {
         const answer = await post(await create(), body);

@@ -240,9 +240,9 @@ describe("conditional requests", () => {
     const { ids } = await REST_CHANGES["PUT /v1/apps/:appId/alerts/:alertId"]!.make(service);
     const path = `/v1/apps/1/alerts/${ids["id"]}`;
     const before = (await service.rest("GET", path)).headers.get("etag")!;
-    const fire =
+    const insertFiringState =
       "INSERT INTO alert_state (rule_id, action_id, firing, fired_at, reason) VALUES ($1, 0, true, now(), 'late')";
-    await service.db.query(fire, [ids["id"]]);
+    await service.db.query(insertFiringState, [ids["id"]]);
     const after = await service.rest("GET", path, { headers: { "if-none-match": before } });
     expect([after.http, after.body.alert?.firing.length]).to.deep.equal([200, 1]);
     // A firing alert changes the ETag but not the rule. So a change with the earlier ETag is accepted.

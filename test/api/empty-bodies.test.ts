@@ -2,7 +2,7 @@
 import { expect } from "chai";
 import { ROUTES } from "../../src/api/rest/routes.js";
 import { startTestService, type TestService } from "../harness/service.js";
-import { addressOf, BODY_SAMPLES, type Ids, prepareSamples, UNKNOWN } from "./body-samples.js";
+import { BODY_SAMPLES, fillPath, type Ids, prepareSamples, UNKNOWN } from "./body-samples.js";
 import { tableStates } from "./table-states.js";
 
 const BODILESS_ROUTES = ROUTES.filter(({ method }) => method !== "GET")
@@ -62,7 +62,7 @@ describe("a body of a route that needs none", () => {
       const [method] = route.split(" ") as [string];
       const versionId = route.includes("data-sources") ? ids["sourceVersion"]! : ids["actionVersion"]!;
       const as = /\/auth\//.test(route) ? String(ids["session"]) : route.endsWith("/session") ? "viewer" : "admin";
-      const { http, body } = await sendUnknownField(method, addressOf(route, { ...ids, versionId }), as);
+      const { http, body } = await sendUnknownField(method, fillPath(route, { ...ids, versionId }), as);
       expect(await listChangedTables(), JSON.stringify(body)).to.deep.equal([]);
       if (ROUTES_WITH_OTHER_ERROR.includes(route)) expect(http).to.be.within(400, 499);
       else expect([http, body.error]).to.deep.equal([400, MESSAGE]);

@@ -30,8 +30,8 @@ function createClock() {
 describe("turns on the main thread", () => {
   it("give one sender at most a tenth of the time, however much it requests", async () => {
     const clock = createClock();
-    const turns = createFairTaskQueue(clock);
-    const pieces = Array.from({ length: 20 }, () => turns.runInTurn("a", () => clock.pass(5)));
+    const queue = createFairTaskQueue(clock);
+    const pieces = Array.from({ length: 20 }, () => queue.runInTurn("a", () => clock.pass(5)));
     await clock.run();
     await Promise.all(pieces);
     expect((20 * 5) / clock.now()).to.be.within(0.09, 0.12);
@@ -39,8 +39,8 @@ describe("turns on the main thread", () => {
 
   it("leave half of the time to all other work, however many senders there are", async () => {
     const clock = createClock();
-    const turns = createFairTaskQueue(clock);
-    const pieces = Array.from({ length: 200 }, (_, n) => turns.runInTurn(`sender ${n}`, () => clock.pass(5)));
+    const queue = createFairTaskQueue(clock);
+    const pieces = Array.from({ length: 200 }, (_, n) => queue.runInTurn(`sender ${n}`, () => clock.pass(5)));
     await clock.run();
     await Promise.all(pieces);
     expect((200 * 5) / clock.now()).to.be.at.most(0.51);
@@ -48,10 +48,10 @@ describe("turns on the main thread", () => {
 
   it("rotate over senders, however often each one asks", async () => {
     const clock = createClock();
-    const turns = createFairTaskQueue(clock);
+    const queue = createFairTaskQueue(clock);
     const done: string[] = [];
     const ask = (key: string) =>
-      turns.runInTurn(key, () => {
+      queue.runInTurn(key, () => {
         clock.pass(1);
         done.push(key);
       });
@@ -63,25 +63,25 @@ describe("turns on the main thread", () => {
 
   it("count work that was done outside of them", async () => {
     const clock = createClock();
-    const turns = createFairTaskQueue(clock);
-    turns.extendPause("a", 10);
-    const begun = await Promise.all([turns.runInTurn("a", clock.now), clock.run()]);
-    expect(begun[0]).to.equal(90);
+    const queue = createFairTaskQueue(clock);
+    queue.extendPause("a", 10);
+    const outcomes = await Promise.all([queue.runInTurn("a", clock.now), clock.run()]);
+    expect(outcomes[0]).to.equal(90);
   });
 
   it("count the limit of bounded work, and not a pause that falls into it", async () => {
     const clock = createClock();
-    const turns = createFairTaskQueue(clock);
-    await Promise.all([turns.runInTurn("a", () => clock.pass(30), 8), clock.run()]);
-    const begun = await Promise.all([turns.runInTurn("a", clock.now), clock.run()]);
-    expect(begun[0]).to.equal(30 + 8 * 9);
+    const queue = createFairTaskQueue(clock);
+    await Promise.all([queue.runInTurn("a", () => clock.pass(30), 8), clock.run()]);
+    const outcomes = await Promise.all([queue.runInTurn("a", clock.now), clock.run()]);
+    expect(outcomes[0]).to.equal(30 + 8 * 9);
   });
 
   it("start at once for a sender with few requests, and return or throw what the work does", async () => {
-    const turns = createFairTaskQueue(createClock());
-    expect(await turns.runInTurn("a", () => 7)).to.equal(7);
+    const queue = createFairTaskQueue(createClock());
+    expect(await queue.runInTurn("a", () => 7)).to.equal(7);
     const fault = new Error("no");
-    const thrown = await turns
+    const thrown = await queue
       .runInTurn("a", () => {
         throw fault;
       })
@@ -91,9 +91,9 @@ describe("turns on the main thread", () => {
 
   it("are rejected if too much work of one sender waits; another sender still gets turns", async () => {
     const clock = createClock();
-    const turns = createFairTaskQueue(clock);
-    const results = Promise.allSettled(Array.from({ length: 300 }, () => turns.runInTurn("a", () => clock.pass(1))));
-    const other = turns.runInTurn("b", () => "served");
+    const queue = createFairTaskQueue(clock);
+    const results = Promise.allSettled(Array.from({ length: 300 }, () => queue.runInTurn("a", () => clock.pass(1))));
+    const other = queue.runInTurn("b", () => "served");
     await clock.run();
     const refused = (await results)
       .filter((result) => result.status === "rejected")

@@ -118,12 +118,12 @@ export const describeFilteredStatistics = (setUp: () => { service: TestService; 
       const times = await insertSearchedRuns(service, { actionId: other, word: "tirana", count: 1005 });
       const timeOf = (at: number): string => times[at]!.toISOString();
       const sumOf = ({ periods }: { periods: { runs: number }[] }) => periods.reduce((all, { runs }) => all + runs, 0);
-      const partial = await counted("search=tirana");
-      expect([partial.countedFrom, sumOf(partial)]).to.deep.equal([timeOf(5), 1_000]);
+      const partialCount = await counted("search=tirana");
+      expect([partialCount.countedFrom, sumOf(partialCount)]).to.deep.equal([timeOf(5), 1_000]);
       const complete = await counted(`search=tirana&from=${timeOf(6)}`);
       expect([complete.countedFrom, sumOf(complete)]).to.deep.equal([null, 999]);
-      const absent = await counted("search=tirana&state=failed");
-      expect([absent.countedFrom, absent.periods]).to.deep.equal([timeOf(5), []]);
+      const emptyCount = await counted("search=tirana&state=failed");
+      expect([emptyCount.countedFrom, emptyCount.periods]).to.deep.equal([timeOf(5), []]);
       await deleteStoredRuns(service, other);
     });
 

@@ -98,8 +98,8 @@ describe("IDs of another app", () => {
         ])
       )[0]!.id;
     const { organization } = await post("/v1/organizations", { name: CANARY });
-    const human = { firstName: CANARY, lastName: CANARY, email: `${CANARY}@example.com` };
-    const { user } = await post("/v1/admin/users", { ...human, organizationId: organization.id });
+    const personFields = { firstName: CANARY, lastName: CANARY, email: `${CANARY}@example.com` };
+    const { user } = await post("/v1/admin/users", { ...personFields, organizationId: organization.id });
     const invited = { email: `invited${CANARY}@example.com`, role: "reader" };
     const { invitation } = await post(`/v1/organizations/${organization.id}/invitations`, invited);
     await service.db.query(
@@ -233,7 +233,9 @@ describe("IDs of another app", () => {
   function parameterValues(parameters: readonly string[], where: string): Record<string, number>[] {
     return parameters.reduce<Record<string, number>[]>(
       (filled, parameter) =>
-        filled.flatMap((filling) => idsOfParameter(parameter, where).map((id) => ({ ...filling, [parameter]: id }))),
+        filled.flatMap((parameterIds) =>
+          idsOfParameter(parameter, where).map((id) => ({ ...parameterIds, [parameter]: id })),
+        ),
       [{}],
     );
   }
@@ -246,9 +248,9 @@ describe("IDs of another app", () => {
       const before = await stateOfOther();
       const all = parameterValues(named, path);
       expect(all).to.not.have.length(0);
-      for (const [index, filling] of all.entries()) {
+      for (const [index, parameterIds] of all.entries()) {
         const filled = path.replace(/:(\w+)/g, (_, name) =>
-          String(name === "appId" ? service.appId : (filling[name] ?? "a")),
+          String(name === "appId" ? service.appId : (parameterIds[name] ?? "a")),
         );
         for (const kind of sampleOf(CALLERS, routeIndex + index, 3)) {
           const body = method === "GET" ? undefined : {};
@@ -276,9 +278,9 @@ describe("IDs of another app", () => {
           .map(({ name }) => name)
           .filter((name) => idsOfParameter(name, field.name).length > 0);
         if (parameters.length === 0) continue;
-        for (const filling of parameterValues(parameters, field.name)) {
+        for (const parameterIds of parameterValues(parameters, field.name)) {
           calls += 1;
-          const text = `${operation} { ${callOf(field, service.appId, filling)} }`;
+          const text = `${operation} { ${callOf(field, service.appId, parameterIds)} }`;
           for (const kind of sampleOf(CALLERS, calls, 2)) {
             fieldCount += 1;
             const { data, errors } = await service.graphql(text, {}, { as: tokens.get(kind)! });
@@ -304,10 +306,10 @@ function literalOf({ type }: GraphQLArgument): string {
   return { Int: "1", Boolean: "true", JSON: "{}" }[String(inner)] ?? '"1"';
 }
 
-function callOf(field: GraphQLField<unknown, unknown>, appId: number, filling: Record<string, number>): string {
+function callOf(field: GraphQLField<unknown, unknown>, appId: number, parameterIds: Record<string, number>): string {
   const argumentTexts = field.args.flatMap((arg) => {
     if (arg.name === "appId") return [`appId: ${appId}`];
-    if (arg.name in filling) return [`${arg.name}: ${filling[arg.name]}`];
+    if (arg.name in parameterIds) return [`${arg.name}: ${parameterIds[arg.name]}`];
     return isNonNullType(arg.type) ? [`${arg.name}: ${literalOf(arg)}`] : [];
   });
   return `${field.name}(${argumentTexts.join(", ")}) ${selectionOf(field.type, 3)}`;

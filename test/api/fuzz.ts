@@ -15,7 +15,8 @@ import type { TestService } from "../harness/service.js";
 
 export type ValueGenerator = (kind: "text" | "number" | "any") => unknown;
 
-export const NUL: ValueGenerator = (kind) => (kind === "number" ? 1 : kind === "any" ? { "a\0": "b\0" } : "a\0b");
+export const createNulValue: ValueGenerator = (kind) =>
+  kind === "number" ? 1 : kind === "any" ? { "a\0": "b\0" } : "a\0b";
 
 const TEXTS = [
   "",
@@ -35,9 +36,9 @@ const TEXTS = [
 ];
 const UNUSUAL_NUMBERS = [0, -1, 1, 1.5, 2 ** 31, 2 ** 53, -(2 ** 63), 1e308];
 
-/** Returns a function that creates an unusual or a plausible value. `draw` supplies the random numbers. */
-export function createRandomValueGenerator(draw: () => number): ValueGenerator {
-  const pickFrom = <T>(list: readonly T[]): T => list[draw() % list.length]!;
+/** Returns a function that creates an unusual or a plausible value. `nextRandom` supplies the random numbers. */
+export function createRandomValueGenerator(nextRandom: () => number): ValueGenerator {
+  const pickFrom = <T>(list: readonly T[]): T => list[nextRandom() % list.length]!;
   return (kind) => {
     if (kind === "text") return pickFrom(TEXTS);
     if (kind === "number") return pickFrom(UNUSUAL_NUMBERS);
@@ -56,20 +57,26 @@ export function createRandomValueGenerator(draw: () => number): ValueGenerator {
 // biome-ignore lint/suspicious/noExplicitAny: an OpenAPI document has no static type
 type Schema = Record<string, any>;
 
-function ofSchema(schema: Schema | undefined, components: Schema, odd: ValueGenerator, depth = 4): unknown {
-  if (!schema || depth === 0) return odd("any");
-  if (schema["$ref"]) return ofSchema(components[schema["$ref"].split("/").at(-1)], components, odd, depth - 1);
-  if (schema["anyOf"]) return ofSchema(schema["anyOf"][0], components, odd, depth);
+function valueOfSchema(
+  schema: Schema | undefined,
+  components: Schema,
+  generateValue: ValueGenerator,
+  depth = 4,
+): unknown {
+  if (!schema || depth === 0) return generateValue("any");
+  if (schema["$ref"])
+    return valueOfSchema(components[schema["$ref"].split("/").at(-1)], components, generateValue, depth - 1);
+  if (schema["anyOf"]) return valueOfSchema(schema["anyOf"][0], components, generateValue, depth);
   if (schema["enum"]) return schema["enum"][0];
   const type = [schema["type"]].flat()[0];
-  if (type === "array") return [ofSchema(schema["items"], components, odd, depth - 1)];
-  if (type === "integer" || type === "number") return odd("number");
+  if (type === "array") return [valueOfSchema(schema["items"], components, generateValue, depth - 1)];
+  if (type === "integer" || type === "number") return generateValue("number");
   if (type === "boolean") return true;
-  if (type === "string") return odd("text");
-  if (!schema["properties"]) return odd("any");
+  if (type === "string") return generateValue("text");
+  if (!schema["properties"]) return generateValue("any");
   const fields = Object.entries(schema["properties"] as Schema);
   return Object.fromEntries(
-    fields.map(([name, fieldSchema]) => [name, ofSchema(fieldSchema, components, odd, depth - 1)]),
+    fields.map(([name, fieldSchema]) => [name, valueOfSchema(fieldSchema, components, generateValue, depth - 1)]),
   );
 }
 
@@ -79,8 +86,8 @@ export interface RestCall {
   body?: unknown;
 }
 
-/** Builds a request for this path and method. IDs in the path are 1. `odd` creates all other texts, numbers and JSON values. */
-export function restCall(document: Schema, path: string, method: string, odd: ValueGenerator): RestCall {
+/** Builds a request for this path and method. IDs in the path are 1. `generateValue` creates all other values. */
+export function restCall(document: Schema, path: string, method: string, generateValue: ValueGenerator): RestCall {
   const { parameters = [], requestBody } = document["paths"][path][method] as {
     parameters: Schema[];
     requestBody: Schema;
@@ -89,7 +96,7 @@ export function restCall(document: Schema, path: string, method: string, odd: Va
   let filled = path;
   const query = new URLSearchParams();
   for (const { name, in: where, schema } of parameters) {
-    const value = schema?.["type"] === "integer" ? odd("number") : odd("text");
+    const value = schema?.["type"] === "integer" ? generateValue("number") : generateValue("text");
     if (where === "path") {
       const isId = schema?.["type"] === "integer" || /^(appId|app|id)$/.test(name);
       filled = filled.replace(`{${name}}`, isId ? "1" : encodeURIComponent(text(value)) || "x");
@@ -97,25 +104,25 @@ export function restCall(document: Schema, path: string, method: string, odd: Va
     if (where === "query") query.set(name, text(value));
   }
   const schema = requestBody?.["content"]["application/json"].schema;
-  const body = schema && ofSchema(schema, document["components"].schemas, odd);
+  const body = schema && valueOfSchema(schema, document["components"].schemas, generateValue);
   const search = [...query].length > 0 ? `?${query}` : "";
   return { method: method.toUpperCase(), path: filled + search, ...(body !== undefined && { body }) };
 }
 
-function valueOfType(type: GraphQLInputType, odd: ValueGenerator, depth = 4): unknown {
-  if (isNonNullType(type)) return valueOfType(type.ofType, odd, depth);
-  if (isListType(type)) return [valueOfType(type.ofType, odd, depth)];
+function valueOfType(type: GraphQLInputType, generateValue: ValueGenerator, depth = 4): unknown {
+  if (isNonNullType(type)) return valueOfType(type.ofType, generateValue, depth);
+  if (isListType(type)) return [valueOfType(type.ofType, generateValue, depth)];
   if (isEnumType(type)) return type.getValues()[0]!.name;
   if (isInputObjectType(type)) {
     if (depth === 0) return {};
     const fields = Object.values(type.getFields());
-    return Object.fromEntries(fields.map((field) => [field.name, valueOfType(field.type, odd, depth - 1)]));
+    return Object.fromEntries(fields.map((field) => [field.name, valueOfType(field.type, generateValue, depth - 1)]));
   }
   const { name } = type;
-  if (name === "Int" || name === "Float" || name === "SafeInt") return toGraphqlInt(odd("number"));
+  if (name === "Int" || name === "Float" || name === "SafeInt") return toGraphqlInt(generateValue("number"));
   if (name === "Boolean") return true;
   if (name === "DateTime") return "2026-01-01T00:00:00.000Z";
-  return name === "String" || name === "ID" ? odd("text") : odd("any");
+  return name === "String" || name === "ID" ? generateValue("text") : generateValue("any");
 }
 
 /**
@@ -128,12 +135,20 @@ function selectionOf(field: GraphQLField<unknown, unknown>): string {
   return isObjectType(getNamedType(field.type)) ? " { __typename }" : "";
 }
 
-/** Builds a document that calls the field, and its variables. `appId` is 1; `odd` creates all other texts, numbers and JSON values. */
-export function graphqlCall(schema: GraphQLSchema, kind: "query" | "mutation", name: string, odd: ValueGenerator) {
+/** Builds a document that calls the field, and its variables. `appId` is 1; `generateValue` creates all other values. */
+export function graphqlCall(
+  schema: GraphQLSchema,
+  kind: "query" | "mutation",
+  name: string,
+  generateValue: ValueGenerator,
+) {
   const root = kind === "query" ? schema.getQueryType() : schema.getMutationType();
   const field = root!.getFields()[name]!;
   const variables = Object.fromEntries(
-    field.args.map(({ name: argument, type }) => [argument, argument === "appId" ? 1 : valueOfType(type, odd)]),
+    field.args.map(({ name: argument, type }) => [
+      argument,
+      argument === "appId" ? 1 : valueOfType(type, generateValue),
+    ]),
   );
   const head = field.args.map(({ name: argument, type }) => `$${argument}: ${type}`).join(", ");
   const args = field.args.map(({ name: argument }) => `${argument}: $${argument}`).join(", ");
@@ -152,14 +167,14 @@ export async function sendFuzzRequests(
   service: TestService,
   document: Schema,
   schema: GraphQLSchema,
-  odd: () => ValueGenerator,
+  generateValue: () => ValueGenerator,
 ): Promise<{ found: string[]; count: number }> {
   const found: string[] = [];
   let count = 0;
   for (const [path, methods] of Object.entries<Schema>(document["paths"])) {
     for (const method of Object.keys(methods)) {
       if (SKIPPED_OPERATIONS.test(path)) continue;
-      const call = restCall(document, path, method, odd());
+      const call = restCall(document, path, method, generateValue());
       count += 1;
       const { http, body } = await service.rest(call.method, call.path, { as: "admin", body: call.body });
       if (http >= 500 && http !== 503)
@@ -170,7 +185,7 @@ export async function sendFuzzRequests(
     const root = kind === "query" ? schema.getQueryType() : schema.getMutationType();
     for (const name of Object.keys(root!.getFields())) {
       if (SKIPPED_OPERATIONS.test(name)) continue;
-      const { query, variables } = graphqlCall(schema, kind, name, odd());
+      const { query, variables } = graphqlCall(schema, kind, name, generateValue());
       count += 1;
       const { errors = [] } = await service.graphql(query, variables, { as: "admin" });
       for (const { extensions, message } of errors) {

@@ -242,7 +242,7 @@ describe("GraphQL clients in their released form", () => {
         written.notifications.push((await service.rest("POST", `${base}/notifications`, { body })).body.id);
       }
       expect(proxy.cuts()).to.be.above(0);
-      proxy.heal();
+      proxy.restore();
       const { logs: stored } = (await service.rest("POST", "/v3/apps/1/actions/logs", { body: { limit: 1_000 } })).body;
       const ids = (stored as { id: number }[]).map(({ id }) => id).reverse();
       await until(async () => received.logs.at(-1) === ids.at(-1) && received.notifications.length >= 40);

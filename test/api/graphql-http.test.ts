@@ -21,11 +21,11 @@ describe("GraphQL over HTTP", () => {
   });
   after(() => service.stop());
 
-  const authorized: typeof fetch = (url, init) =>
+  const fetchAuthorized: typeof fetch = (url, init) =>
     fetch(url, { ...init, headers: { ...init?.headers, "auth-token": service.tokens.editor } });
   for (const { id: name, name: title } of serverAudits({ url: "http://127.0.0.1" })) {
     it(`passes the audit of graphql-http: ${name}, ${title}`, async () => {
-      const audits = serverAudits({ url: `${service.url}/graphql`, fetchFn: authorized });
+      const audits = serverAudits({ url: `${service.url}/graphql`, fetchFn: fetchAuthorized });
       const result = await audits.find((audit) => audit.id === name)!.fn();
       expect(result.status, "reason" in result ? result.reason : "").to.equal("ok");
     });
@@ -152,19 +152,19 @@ describe("GraphQL over HTTP", () => {
   describe("an idempotency key over GraphQL", () => {
     const runs = async () => (await service.db.query("SELECT count(*)::int AS n FROM run"))[0].n;
 
-    const RUN = (alias: string, payload: string, more = "") =>
+    const runField = (alias: string, payload: string, more = "") =>
       `${alias}: runActionWithResult(appId: 1, nameOrId: "echo", payload: ${payload}${more}) { runId result }`;
     const ask = (query: string, headers = {}) => service.graphql(query, {}, { headers });
 
     const two: [string, string][] = [
-      ["two runs", `mutation { ${RUN("a", "{n: 1}")} ${RUN("b", "{n: 2}")} }`],
+      ["two runs", `mutation { ${runField("a", "{n: 1}")} ${runField("b", "{n: 2}")} }`],
       [
         "two runs, one in a fragment",
-        `mutation { ${RUN("a", "{}")} ...F } fragment F on Mutation { ${RUN("b", "{}")} }`,
+        `mutation { ${runField("a", "{}")} ...F } fragment F on Mutation { ${runField("b", "{}")} }`,
       ],
       [
         "a run and a message",
-        `mutation { ${RUN("a", "{}")} sendSms(appId: 1, message: {to: "+41790000000", body: "a"}) { id } }`,
+        `mutation { ${runField("a", "{}")} sendSms(appId: 1, message: {to: "+41790000000", body: "a"}) { id } }`,
       ],
     ];
     for (const [title, query] of two) {
@@ -179,7 +179,9 @@ describe("GraphQL over HTTP", () => {
     }
 
     it("applies to one field as its argument: a repeat gets the same run, the other field has its own run", async () => {
-      const query = `mutation { ${RUN("a", "{n: 1}", ', idempotencyKey: "first"')} ${RUN("b", "{n: 2}", ', idempotencyKey: "second"')} }`;
+      const firstField = runField("a", "{n: 1}", ', idempotencyKey: "first"');
+      const secondField = runField("b", "{n: 2}", ', idempotencyKey: "second"');
+      const query = `mutation { ${firstField} ${secondField} }`;
       const { data: first } = await ask(query);
       expect([first.a.result, first.b.result]).to.deep.equal([{ n: 1 }, { n: 2 }]);
       const { data: again } = await ask(query, { "idempotency-key": "unused" });
@@ -187,7 +189,7 @@ describe("GraphQL over HTTP", () => {
     });
 
     it("is REQUEST_INVALID if it is malformed, as in a header", async () => {
-      const { errors } = await ask(`mutation { ${RUN("a", "{}", ', idempotencyKey: "two words"')} }`);
+      const { errors } = await ask(`mutation { ${runField("a", "{}", ', idempotencyKey: "two words"')} }`);
       expect(errors![0].extensions.status).to.equal("REQUEST_INVALID");
     });
   });

@@ -4,8 +4,8 @@ import { parseJsonInSteps } from "../../src/api/json-in-steps.js";
 import type { ActionError } from "../../src/errors.js";
 import { caseCount } from "../harness/samples.js";
 
-const inTurn = async <T>(step: () => T) => step();
-const parse = (text: string) => parseJsonInSteps(Buffer.from(text), inTurn);
+const runAtOnce = async <T>(step: () => T) => step();
+const parse = (text: string) => parseJsonInSteps(Buffer.from(text), runAtOnce);
 const statusOf = (text: string) =>
   parse(text).then(
     () => "parsed",
@@ -101,9 +101,9 @@ describe("a JSON body that is parsed in parts", () => {
   });
 
   it("is rejected if it is not UTF-8, or if one value is larger than an entry may be", async () => {
-    const broken = Buffer.from('{"a":["xx"]}');
-    broken[7] = 0xff;
-    expect(await parseJsonInSteps(broken, inTurn).catch((error: ActionError) => error.status)).to.equal(
+    const invalidUtf8 = Buffer.from('{"a":["xx"]}');
+    invalidUtf8[7] = 0xff;
+    expect(await parseJsonInSteps(invalidUtf8, runAtOnce).catch((error: ActionError) => error.status)).to.equal(
       "REQUEST_INVALID",
     );
     expect(await statusOf(`{"a":["${"x".repeat(3 * 1024 * 1024)}"]}`)).to.equal("PAYLOAD_TOO_LARGE");

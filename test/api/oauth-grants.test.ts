@@ -142,13 +142,13 @@ describe("access of programs that people allowed", () => {
     const path = `${appMembers(appId)}/${person.id}`;
     expect((await as(token, "PUT", path, { role: "reader" })).http).to.equal(200);
     const { query } = newRequest(await newClient(), { scope: "read" });
-    const [removed, decided] = await overlap(
+    const [removed, decision] = await overlap(
       service.db,
       ["LOCK TABLE access_event IN ACCESS EXCLUSIVE MODE"],
       () => as(token, "DELETE", path),
       () => decide(query, { appId, scopes: ["read"] }, person.token),
     );
-    expect([removed.http, decided.http], JSON.stringify(decided.body)).to.deep.equal([200, 403]);
+    expect([removed.http, decision.http], JSON.stringify(decision.body)).to.deep.equal([200, 403]);
   });
 
   it("that a token allowed ends with that token; access that a session allowed stays", async () => {
@@ -225,13 +225,13 @@ describe("access of programs that people allowed", () => {
     const pollDeviceCode = (deviceCode: string) =>
       form("/oauth/token", { grant_type: DEVICE_GRANT_TYPE, client_id: clientId, device_code: deviceCode });
     /** Changes the time of the program's last poll, so that the test depends neither on waiting nor on the speed of the machine. */
-    const setPolled = (from: string) =>
+    const setPolledAt = (from: string) =>
       service.db.query(`UPDATE oauth_device SET polled_at = ${from} interval '1 minute'`);
     const started = await requestDeviceCode();
     expect(started.user_code).to.match(/^[B-Z]{4}-[B-Z]{4}$/);
     expect(started.verification_uri_complete).to.equal(`${service.url}/oauth/device?user_code=${started.user_code}`);
     expect((await pollDeviceCode(started.device_code)).body.error).to.equal("authorization_pending");
-    await setPolled("polled_at +");
+    await setPolledAt("polled_at +");
     expect((await pollDeviceCode(started.device_code)).body.error).to.equal("slow_down");
     const path = `/oauth/devices/${started.user_code.toLowerCase().replace("-", "")}`;
     expect((await service.rest("GET", path)).body).to.deep.include({ client: "Test program", scopes: ["read"] });
@@ -240,7 +240,7 @@ describe("access of programs that people allowed", () => {
     expect((await service.rest("POST", path, { body: { ...allow, scopes: ["publish"] } })).http).to.equal(400);
     expect((await service.rest("POST", path, { body: allow })).http).to.equal(200);
     expect((await service.rest("POST", path, { body: allow })).http).to.equal(404);
-    await setPolled("now() -");
+    await setPolledAt("now() -");
     const answer = await pollDeviceCode(started.device_code);
     expect(await may(answer.body.access_token)).to.equal(200);
     expect((await pollDeviceCode(started.device_code)).body.error).to.equal("invalid_grant");

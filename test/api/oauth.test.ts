@@ -266,11 +266,11 @@ describe("programs that people allow", () => {
       const { http, body } = await refreshWith(tokens.refresh_token, scope);
       expect([http, body.error], scope).to.deep.equal([400, "invalid_scope"]);
     }
-    const narrow = (await refreshWith(tokens.refresh_token, "run")).body;
-    expect(narrow.scope).to.equal("run");
-    expect([await may(tokens.access_token), await may(narrow.access_token)]).to.deep.equal([200, 403]);
-    const wide = (await refresh(clientId, narrow.refresh_token)).body;
-    expect([wide.scope, await may(wide.access_token)]).to.deep.equal(["read run", 200]);
+    const narrowTokens = (await refreshWith(tokens.refresh_token, "run")).body;
+    expect(narrowTokens.scope).to.equal("run");
+    expect([await may(tokens.access_token), await may(narrowTokens.access_token)]).to.deep.equal([200, 403]);
+    const wideTokens = (await refresh(clientId, narrowTokens.refresh_token)).body;
+    expect([wideTokens.scope, await may(wideTokens.access_token)]).to.deep.equal(["read run", 200]);
   });
 
   it("get an error in OAuth's form also for a body that is too large, not valid or of another type", async () => {

@@ -102,8 +102,8 @@ const visible = (body: object): [string, unknown][] => Object.entries(body).filt
 async function expectKept({ rest, appId }: TestService, text: string): Promise<void> {
   const { body } = await rest("GET", `/v1/apps/${appId}/settings`);
   for (const [key, value] of visible(JSON.parse(text))) {
-    const same = Object.hasOwn(body, key) && isDeepStrictEqual(body[key], JSON.parse(JSON.stringify(value)));
-    expect(same, `${JSON.stringify(key)} reads back the same`).to.equal(true);
+    const isSame = Object.hasOwn(body, key) && isDeepStrictEqual(body[key], JSON.parse(JSON.stringify(value)));
+    expect(isSame, `${JSON.stringify(key)} reads back the same`).to.equal(true);
   }
 }
 

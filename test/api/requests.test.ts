@@ -198,7 +198,7 @@ describe("requests of server actions", () => {
   }
 
   it("fail with the code of the contract, and a message that names the origin", async () => {
-    const FAULTY: readonly [options: string, code: string][] = [
+    const FAULTY_OPTIONS: readonly [options: string, code: string][] = [
       ['{ url: payload.origin, headers: { Cookie: "a=1" } }', "POLICY"],
       ['{ url: payload.origin, method: "TRACE" }', "POLICY"],
       ["{ url: payload.origin, bodies: 1 }", "POLICY"],
@@ -210,7 +210,7 @@ describe("requests of server actions", () => {
       ['{ url: payload.origin, responseType: "json" }', "TRANSPORT"],
     ];
     answer = (_request, response) => response.end("no JSON");
-    for (const [options, expected] of FAULTY) {
+    for (const [options, expected] of FAULTY_OPTIONS) {
       const [, found, message] = await code(options);
       expect(found, options).to.equal(expected);
       expect(message, options).to.include(origin);
@@ -250,7 +250,7 @@ describe("requests of server actions", () => {
     const plainServer = createServer((request, response) => answer(request, response)).listen(0, "127.0.0.1");
     await once(plainServer, "listening");
     const plain = `http://127.0.0.1:${(plainServer.address() as AddressInfo).port}`;
-    const ways = [
+    const requestCodes = [
       "(await Svc.App.V3.Actions.request({ url: payload.origin })).body",
       "await (await fetch(payload.plain)).text()",
       "(await Svc.App.V3.Actions.request({ url: payload.origin + '/redirect' })).body",
@@ -258,7 +258,7 @@ describe("requests of server actions", () => {
       "await Svc.App.V3.Actions.request({ url: payload.origin + '/failure' }).catch(() => payload.known)",
     ];
     try {
-      for (const [at, way] of ways.entries()) {
+      for (const [at, requestCode] of requestCodes.entries()) {
         const value = `a later value of some length ${at}`;
         received = [];
         answer = async ({ url }, response) => {
@@ -269,12 +269,12 @@ describe("requests of server actions", () => {
           response.end(value);
         };
         const { result, error } = await run(
-          `try { await Svc.App.V3.Actions.request({ url: payload.origin, query: { k: ${way} } });
+          `try { await Svc.App.V3.Actions.request({ url: payload.origin, query: { k: ${requestCode} } });
            } catch (error) { return [error.code, error.message.includes("_late")]; }`,
           {},
           { plain, known: value },
         );
-        expect(result, `${way}: ${error}`).to.deep.equal(["POLICY", true]);
+        expect(result, `${requestCode}: ${error}`).to.deep.equal(["POLICY", true]);
         expect(received.filter(({ url }) => url!.includes("?"))).to.deep.equal([]);
       }
     } finally {

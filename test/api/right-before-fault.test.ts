@@ -13,7 +13,7 @@ import {
 } from "graphql";
 import { sampleOf } from "../harness/samples.js";
 import { startTestService, type TestService } from "../harness/service.js";
-import { addressOf, BODY_SAMPLES, bodiesWithUnknownField, type Ids, prepareSamples } from "./body-samples.js";
+import { BODY_SAMPLES, bodiesWithUnknownField, fillPath, type Ids, prepareSamples } from "./body-samples.js";
 import { graphqlCall, type ValueGenerator } from "./fuzz.js";
 
 const SCHEMA = fileURLToPath(new URL("../../../schema/schema.graphql", import.meta.url));
@@ -83,7 +83,7 @@ describe("permission is checked before any other error", function () {
     // After some rejections without a credential, the service delays further ones to this address. So each request has another address.
     const address = `10.0.${requests >> 8}.${requests & 255}`;
     const headers = { "idempotency-key": "sample", "x-forwarded-for": address };
-    const answer = await service.rest(route.split(" ")[0]!, `${addressOf(route, ids)}${query}`, { as, body, headers });
+    const answer = await service.rest(route.split(" ")[0]!, `${fillPath(route, ids)}${query}`, { as, body, headers });
     return `${answer.http} ${answer.body?.status}`;
   }
 

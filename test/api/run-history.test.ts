@@ -156,18 +156,18 @@ describe("runs over REST and GraphQL", () => {
     }
     const refused = await post(`/runs/${runId}/replay`);
     expect([refused.http, refused.body.status]).to.deep.equal([404, "ACTION_NOT_FOUND"]);
-    const ofDraft = await post(`/runs/${runId}/replay`, { copy: "draft" });
-    expect(ofDraft.http).to.equal(202);
-    expect((await entryOf(ofDraft.body.runId)).result.data).to.deep.equal({ mark: "one", n: 1 });
+    const draftReplay = await post(`/runs/${runId}/replay`, { copy: "draft" });
+    expect(draftReplay.http).to.equal(202);
+    expect((await entryOf(draftReplay.body.runId)).result.data).to.deep.equal({ mark: "one", n: 1 });
 
     await service.rest("PUT", `${base}/actions/${draft}`, { body: { code: codeOf("two") } });
     expect((await post(`/actions/${draft}/publish`)).body.action).to.include({ id: live, lastRunAt });
-    const ofLive = await post(`/runs/${runId}/replay`);
-    expect(ofLive.http).to.equal(202);
-    expect((await entryOf(ofLive.body.runId)).result.data).to.deep.equal({ mark: "two", n: 1 });
+    const liveReplay = await post(`/runs/${runId}/replay`);
+    expect(liveReplay.http).to.equal(202);
+    expect((await entryOf(liveReplay.body.runId)).result.data).to.deep.equal({ mark: "two", n: 1 });
     expect((await runs(`?actionId=${draft}`)).runs.map(({ id }: { id: number }) => id)).to.deep.equal([
-      ofLive.body.runId,
-      ofDraft.body.runId,
+      liveReplay.body.runId,
+      draftReplay.body.runId,
       runId,
     ]);
     const { body } = await service.rest("DELETE", `${base}/actions/${draft}`);

@@ -266,7 +266,7 @@ describe("the limits of an action", () => {
       const { runs } = (await service.rest("GET", `/v3/apps/${service.appId}/runs?actionId=${id}`)).body;
       return runs[0]?.id;
     });
-    const stays = result("shared", { n: 2 });
+    const remaining = result("shared", { n: 2 });
     await until(async () => {
       const [row] = await service.db.query("SELECT payload::text FROM run WHERE id = $1", [first]);
       return row.payload === '{"n":2}';
@@ -275,6 +275,6 @@ describe("the limits of an action", () => {
     expect(await left).to.equal("AbortError");
     await shortenDelay(id);
     expect((await run("shared", { n: 3 })).body.runId).to.equal(first);
-    expect((await stays).body.result).to.deep.equal({ n: 3 });
+    expect((await remaining).body.result).to.deep.equal({ n: 3 });
   });
 });

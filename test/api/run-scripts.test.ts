@@ -82,30 +82,30 @@ describe("the environment of a run's code", () => {
   });
 
   it("is the smallest mode for the code and its packages: the language, a network, a document", async () => {
-    const look = "(() => {})['const' + 'ructor']('return typeof document + typeof fetch')()";
-    const plain = await create(`return ${look}`);
+    const probeCode = "(() => {})['const' + 'ructor']('return typeof document + typeof fetch')()";
+    const plain = await create(`return ${probeCode}`);
     expect((await run(plain)).body.result).to.equal("undefinedundefined");
-    const asking = await create(`return [${look}, typeof fetch]`);
-    expect((await run(asking)).body.result).to.deep.equal(["undefinedfunction", "function"]);
-    const naming = await create(`return [${look}, typeof document]`);
-    expect((await run(naming)).body.result).to.deep.equal(["objectfunction", "object"]);
+    const actionWithFetch = await create(`return [${probeCode}, typeof fetch]`);
+    expect((await run(actionWithFetch)).body.result).to.deep.equal(["undefinedfunction", "function"]);
+    const actionWithDocument = await create(`return [${probeCode}, typeof document]`);
+    expect((await run(actionWithDocument)).body.result).to.deep.equal(["objectfunction", "object"]);
     for (const [seen, ...dependencies] of [
       ["undefinedfunction", "svc-csv", "svc-encryption", "svc-session", "svc-barcode"],
       ["objectfunction", "svc-csv", "svc-audio"],
     ] as [string, ...string[]][]) {
-      const listing = await create(`return ${look}`, dependencies);
+      const listing = await create(`return ${probeCode}`, dependencies);
       expect((await run(listing)).body.result, dependencies.join()).to.equal(seen);
     }
-    const lookWithClone = look.replace("fetch", "fetch + typeof structuredClone");
-    const library = await create(`return [${lookWithClone}, typeof Svc.App.V3.Actions.run]`);
+    const probeCodeWithClone = probeCode.replace("fetch", "fetch + typeof structuredClone");
+    const library = await create(`return [${probeCodeWithClone}, typeof Svc.App.V3.Actions.run]`);
     expect((await run(library)).body.result).to.deep.equal(["objectfunctionfunction", "function"]);
     for (const name of ["svc-datasources", "svc-communicate", "svc-notifications", "svc-media"]) {
-      const listing = await create(`return ${lookWithClone}`, [name, "svc-csv", "svc-session"]);
+      const listing = await create(`return ${probeCodeWithClone}`, [name, "svc-csv", "svc-session"]);
       expect((await run(listing)).body.result, name).to.equal("undefinedfunctionundefined");
     }
     const both = await create("return [typeof structuredClone, typeof Svc.DataSources.get]", ["svc-datasources"]);
     expect((await run(both)).body.result).to.deep.equal(["function", "function"]);
-    const bytes = await create(`return [${lookWithClone}, typeof Svc.Media.Files.upload]`, ["svc-media"]);
+    const bytes = await create(`return [${probeCodeWithClone}, typeof Svc.Media.Files.upload]`, ["svc-media"]);
     expect((await run(bytes)).body.result).to.deep.equal(["objectfunctionfunction", "function"]);
   });
 
@@ -123,8 +123,8 @@ describe("the environment of a run's code", () => {
     expect(await countIsolateRuns()).to.equal(before + 1);
     expect(drawn[0]).to.match(/^<svg .*<path .*<\/svg>\s*$/s);
     expect(new Set(drawn).size).to.equal(1);
-    const wordless = await drawnBarcode(`return ${draw.replace("true", "false")}`);
-    expect(wordless.length).to.be.lessThan(drawn[0]!.length / 2);
+    const barcodeWithoutText = await drawnBarcode(`return ${draw.replace("true", "false")}`);
+    expect(barcodeWithoutText.length).to.be.lessThan(drawn[0]!.length / 2);
     const png = await drawnBarcode(`return Svc.Barcode.png({ bcid: "ean13", text: "4006381333931" })`);
     expect(png).to.match(/^data:image\/png;base64,iVBOR/);
     const chosen = await drawnBarcode(

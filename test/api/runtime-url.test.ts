@@ -90,10 +90,10 @@ describe("RUNTIME_URL", () => {
   });
 
   it("accepts a code once, and only for its own page; all others lead to the sign-in page", async () => {
-    const spent = await sent(viewer);
-    await there(spent);
+    const usedUrl = await sent(viewer);
+    await there(usedUrl);
     const others = await sent(debug);
-    const tries = [spent, viewer, debug, `${viewer}?once=${new URLSearchParams(others.split("?")[1]).get("once")}`];
+    const tries = [usedUrl, viewer, debug, `${viewer}?once=${new URLSearchParams(others.split("?")[1]).get("once")}`];
     for (const path of tries) {
       const { status, headers, text } = await there(path);
       expect([status, text], path).to.deep.equal([302, ""]);

@@ -52,12 +52,12 @@ describe("values of secret bindings", () => {
 
     it("are removed as a whole if the value has several forms, and only the value if it is plain text", async () => {
       const wide = Buffer.from(SECRET, "utf16le");
-      const packed = gzipSync(SECRET);
+      const gzipped = gzipSync(SECRET);
       // The header of gzip data can contain a file name as plain text. Here, the file name is the secret.
       const named = Buffer.concat([
-        Buffer.from([...packed.subarray(0, 3), 8, ...packed.subarray(4, 10)]),
+        Buffer.from([...gzipped.subarray(0, 3), 8, ...gzipped.subarray(4, 10)]),
         Buffer.from(`${SECRET}\0`),
-        packed.subarray(10),
+        gzipped.subarray(10),
       ]);
       const text = (charset: string) => ({ "content-type": `text/plain; charset=${charset}` });
       const KEY = "«__key»";
@@ -96,10 +96,10 @@ describe("values of secret bindings", () => {
     });
 
     it("do not change other responses", async () => {
-      const honest = { body: "sk_live is how keys begin; dGVzdA== 00ff «not a key»", headers: { "x-a": "b" } };
-      bound.answer = (_request, response) => response.writeHead(200, honest.headers).end(honest.body);
+      const harmlessAnswer = { body: "sk_live is how keys begin; dGVzdA== 00ff «not a key»", headers: { "x-a": "b" } };
+      bound.answer = (_request, response) => response.writeHead(200, harmlessAnswer.headers).end(harmlessAnswer.body);
       const { result } = await bound.run(REQUEST_CODE, { options: { auth: "__key" } });
-      expect(result.body).to.equal(honest.body);
+      expect(result.body).to.equal(harmlessAnswer.body);
     });
   });
 

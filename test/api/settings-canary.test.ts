@@ -46,7 +46,7 @@ describe("settings in every response", () => {
   let service: TestService;
   let tokens: Record<string, string | null>;
   let ids: Ids;
-  const left: SentText[] = [];
+  const sentTexts: SentText[] = [];
 
   async function older(versionId: number): Promise<void> {
     await service.db.query(
@@ -72,12 +72,12 @@ describe("settings in every response", () => {
   before(async () => {
     service = await useSharedService("api,runner");
     const app = `/v1/apps/${service.appId}`;
-    const { body: stranger } = await service.rest("POST", "/v1/admin/users", {
+    const { body: unauthorizedUser } = await service.rest("POST", "/v1/admin/users", {
       as: "admin",
       body: { firstName: "A", lastName: "Stranger", email: "stranger@example.com" },
     });
     const task = await issueTaskToken(service.db, service.appId);
-    tokens = { ...service.tokens, task, stranger: stranger.token, none: null };
+    tokens = { ...service.tokens, task, stranger: unauthorizedUser.token, none: null };
     await service.rest("POST", `${app}/settings`, {
       body: { open: CANARY.public, _own: { deep: CANARY.private }, __kept: [CANARY.protected] },
     });
@@ -95,8 +95,8 @@ describe("settings in every response", () => {
   });
   after(() => service.stop());
 
-  const note = (kind: string, exit: string, answer: unknown) =>
-    left.push({ kind, exit, text: typeof answer === "string" ? answer : JSON.stringify(answer) });
+  const recordText = (kind: string, exit: string, answer: unknown) =>
+    sentTexts.push({ kind, exit, text: typeof answer === "string" ? answer : JSON.stringify(answer) });
 
   it("are read by every GET and every query", async () => {
     for (const [index, [kind, as]] of Object.entries(tokens).entries()) {
@@ -108,12 +108,12 @@ describe("settings in every response", () => {
       );
       for (const path of paths) {
         const { http, headers, body } = await service.rest("GET", path, { as });
-        note(kind, path, [http, [...headers], body]);
+        recordText(kind, path, [http, [...headers], body]);
         expect(http, `${kind} ${path}`).to.be.lessThan(isAdmin && !UNREADABLE.test(path) ? 300 : 500);
       }
       for (const query of isAdmin ? queries(ids) : sampleOf(queries(ids), index, 6)) {
         const response = await service.graphql(query, {}, { as });
-        note(kind, query, response);
+        recordText(kind, query, response);
         if (isAdmin && !UNREADABLE.test(query)) expect(response.errors, query).to.equal(undefined);
       }
     }
@@ -126,18 +126,22 @@ describe("settings in every response", () => {
     for (const [kind, as] of Object.entries(tokens)) {
       for (const body of [{}, ...faulty]) {
         for (const method of ["POST", "DELETE"]) {
-          note(kind, `${method} ${app}/settings`, (await service.rest(method, `${app}/settings`, { as, body })).body);
+          recordText(
+            kind,
+            `${method} ${app}/settings`,
+            (await service.rest(method, `${app}/settings`, { as, body })).body,
+          );
         }
-        note(kind, "POST secure", (await service.rest("POST", `${app}/settings/secure`, { as, body })).body);
-        note(kind, "PUT app", (await service.rest("PUT", app, { as, body: { settings: body } })).body);
-        note(
+        recordText(kind, "POST secure", (await service.rest("POST", `${app}/settings/secure`, { as, body })).body);
+        recordText(kind, "PUT app", (await service.rest("PUT", app, { as, body: { settings: body } })).body);
+        recordText(
           kind,
           "PUT admin",
           (await service.rest("PUT", `/v1/admin${app.slice(3)}`, { as, body: { settings: body } })).body,
         );
         const document = `mutation($s: JSON!) { setSettings(appId: ${service.appId}, settings: $s) }`;
-        note(kind, "setSettings", await service.graphql(document, { s: body }, { as }));
-        note(
+        recordText(kind, "setSettings", await service.graphql(document, { s: body }, { as }));
+        recordText(
           kind,
           "a faulty variable",
           await service.graphql("query($s: Int!) { settings(appId: $s) }", { s: body }, { as }),
@@ -149,12 +153,17 @@ describe("settings in every response", () => {
           `{ settings "${value}" }`,
           `{ settings(appId: { a: "${value}" }) }`,
         ];
-        for (const document of documents) note(kind, "a faulty document", await service.graphql(document, {}, { as }));
+        for (const document of documents)
+          recordText(kind, "a faulty document", await service.graphql(document, {}, { as }));
       }
       const cut = `{"__kept": "${CANARY.protected}", "_own": "${CANARY.private}"`;
-      note(kind, "a body that is cut off", (await service.rest("POST", `${app}/settings`, { as, body: cut })).body);
+      recordText(
+        kind,
+        "a body that is cut off",
+        (await service.rest("POST", `${app}/settings`, { as, body: cut })).body,
+      );
       const path = `/v3/apps/${service.appId}/actions/quiet/runWithResult`;
-      note(kind, "a run", (await service.rest("POST", path, { as })).body);
+      recordText(kind, "a run", (await service.rest("POST", path, { as })).body);
     }
   });
 
@@ -164,29 +173,29 @@ describe("settings in every response", () => {
       const ended = subscriptions(ids).map(async (query) => {
         const frames = client.iterate({ query });
         // The loop ends when the test disposes the client.
-        for await (const frame of frames) note(kind, query, frame);
+        for await (const frame of frames) recordText(kind, query, frame);
       });
       const settled = Promise.allSettled(ended);
       await service.rest("POST", `/v1/apps/${service.appId}/settings`, { body: { turn: kind } });
       // A subscription sends no events from before its start. So the test starts runs until an event arrives.
       await until(async () => {
         await service.rest("POST", `/v3/apps/${service.appId}/actions/quiet/runWithResult`);
-        return !SUBSCRIBING_CREDENTIALS.includes(kind) || left.some((sent) => sent.kind === kind && isFrame(sent));
+        return !SUBSCRIBING_CREDENTIALS.includes(kind) || sentTexts.some((sent) => sent.kind === kind && isFrame(sent));
       });
       await client.dispose();
       await client.terminate();
       for (const end of await settled)
-        note(kind, "the end of a subscription", String((end as { reason?: unknown }).reason));
+        recordText(kind, "the end of a subscription", String((end as { reason?: unknown }).reason));
     }
   });
 
   it("the protected test value appears nowhere", () => {
-    const leaks = left.filter(({ text }) => holds(text, CANARY.protected));
+    const leaks = sentTexts.filter(({ text }) => holds(text, CANARY.protected));
     expect(leaks.map(({ kind, exit }) => `${kind} at ${exit}`)).to.deep.equal([]);
   });
 
   it("the private test value appears only for editors, admins, API and task tokens, where settings are read", () => {
-    const shown = left.filter(({ text }) => holds(text, CANARY.private));
+    const shown = sentTexts.filter(({ text }) => holds(text, CANARY.private));
     const exitsOf = (list: SentText[]) => [...new Set(list.map(({ kind, exit }) => `${kind} at ${exit}`))];
     const isExpectedCanary = ({ kind, exit }: SentText) =>
       READERS.includes(kind) && (PRIVATE_READ.test(exit) || exit === "setSettings");
@@ -197,9 +206,11 @@ describe("settings in every response", () => {
 
   it("the public test value appears in env.js for the app's users and editors", () => {
     const exit = `/v1/apps/${service.appId}/env.js`;
-    const shown = left.filter((sent) => sent.exit === exit && holds(sent.text, CANARY.public)).map(({ kind }) => kind);
+    const shown = sentTexts
+      .filter((sent) => sent.exit === exit && holds(sent.text, CANARY.public))
+      .map(({ kind }) => kind);
     expect(shown).to.have.members(["editor", "admin", "viewer", "live"]);
-    expect(left.filter(isFrame).map(({ kind }) => kind)).to.include.members(SUBSCRIBING_CREDENTIALS);
-    expect(left.length).to.be.greaterThan(8 * 40);
+    expect(sentTexts.filter(isFrame).map(({ kind }) => kind)).to.include.members(SUBSCRIBING_CREDENTIALS);
+    expect(sentTexts.length).to.be.greaterThan(8 * 40);
   });
 });

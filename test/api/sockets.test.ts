@@ -253,10 +253,10 @@ describe("the websocket", () => {
       const query = "subscription { dataSourceChanged(appId: 1, dataSourceId: 1) { __typename } }";
       for (let id = 1; id <= 100; id += 1) send({ id: String(id), type: "subscribe", payload: { query } });
       // Waits until the queries of all subscriptions wait for the lock. This is so when the number of waits no longer changes.
-      let looks: number[] = [];
+      let waitCounts: number[] = [];
       await until(async () => {
-        looks = [...looks, await countLockWaits(manager)].slice(-10);
-        return looks.length === 10 && looks[0]! > 0 && new Set(looks).size === 1;
+        waitCounts = [...waitCounts, await countLockWaits(manager)].slice(-10);
+        return waitCounts.length === 10 && waitCounts[0]! > 0 && new Set(waitCounts).size === 1;
       });
       // The server handles messages in order. So all subscriptions have started when the pong arrives.
       send({ type: "ping" });

@@ -7,12 +7,12 @@ import { buildSchema, getNamedType, getNullableType, isInputObjectType, isListTy
 import { longTest, sampleOf } from "../harness/samples.js";
 import { startTestService, type TestService } from "../harness/service.js";
 import {
-  addressOf,
   BODY_SAMPLES,
   bodiesWithFaults,
   bodiesWithNullFields,
   bodiesWithUnknownField,
   fillIds,
+  fillPath,
   type Ids,
   prepareSamples,
   type Schema,
@@ -131,7 +131,7 @@ describe("unknown fields of a body", () => {
       const isOwn = route.endsWith("/auth/account");
       const as = isOwn ? String(ids["session"]) : /session|push/.test(route) ? "viewer" : "admin";
       const [method] = route.split(" ");
-      return service.rest(method!, addressOf(route, ids), { as, body: fillIds(body, ids), headers });
+      return service.rest(method!, fillPath(route, ids), { as, body: fillIds(body, ids), headers });
     }
 
     it("has a sample for each route that reads one", async () => {

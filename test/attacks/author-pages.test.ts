@@ -34,15 +34,15 @@ const PAGES_WITHOUT_AUTHORS_CODE = [
 ];
 
 async function addresses(): Promise<string[]> {
-  const nothing = {} as never;
+  const unusedService = {} as never;
   const stubs = {
     resolvers: {},
-    credentials: nothing,
-    sessions: nothing,
+    credentials: unusedService,
+    sessions: unusedService,
     baseUrl: "http://127.0.0.1",
     publicUrl: null,
     runtimeUrl: null,
-    measures: nothing,
+    measures: unusedService,
     tracing: NO_TRACING,
   };
   const api = await createApi({ ...stubs, log: pino({ level: "silent" }) } as never);
@@ -57,7 +57,7 @@ function testAttackedPages(runtimeHost: string | null): void {
   let page: Page;
   let actionId: number;
   /** Number of requests for FOREIGN_SCRIPT_URL. The test answers each of them with the attack script. */
-  let loads: number;
+  let loadCount: number;
   /** Proxy that connects every host name of this machine to the service. */
   let network: Network;
   let runtimeUrl: string;
@@ -118,7 +118,7 @@ function testAttackedPages(runtimeHost: string | null): void {
       httpOnly: true,
     });
     page = await context.newPage();
-    loads = 0;
+    loadCount = 0;
     reports.length = 0;
     page.on("console", (message: ConsoleMessage) => {
       const text = message.text();
@@ -127,7 +127,7 @@ function testAttackedPages(runtimeHost: string | null): void {
     await page.setRequestInterception(true);
     page.on("request", (request) => {
       if (request.url() !== FOREIGN_SCRIPT_URL) return void request.continue();
-      loads += 1;
+      loadCount += 1;
       void request.respond({ contentType: "text/javascript", body: attack() });
     });
   });
@@ -162,7 +162,7 @@ function testAttackedPages(runtimeHost: string | null): void {
       await page.goto(network.url + fill(address));
       expect(await page.evaluate(`[new URL(document.URL).origin, origin]`)).to.deep.equal([runtimeUrl, "null"]);
       // The dependency and the action make the same attempts, so the test waits for both.
-      await until(() => loads > 0 && reports.length > 0);
+      await until(() => loadCount > 0 && reports.length > 0);
       if (address.endsWith("?html")) await page.evaluate(`Svc.App.V3.Actions.runWithResult("evil")`);
       await until(() => reports.length > 1);
       for (const report of reports) {
@@ -190,7 +190,7 @@ function testAttackedPages(runtimeHost: string | null): void {
   for (const address of sampleOf(PAGES_WITHOUT_AUTHORS_CODE, 1, 6)) {
     test(`runs no author's code in ${address}`, async () => {
       await page.goto(`${network.url}${address}#/${service.appId}/actions/${actionId}`, { waitUntil: "networkidle0" });
-      expect([loads, reports.length]).to.deep.equal([0, 0]);
+      expect([loadCount, reports.length]).to.deep.equal([0, 0]);
     });
   }
 

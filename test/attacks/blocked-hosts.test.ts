@@ -24,7 +24,7 @@ describe("a request that was blocked for a secret in its host", () => {
     session.emit("Network.requestWillBeSent", { requestId: "1", request: { url } });
     session.emit("Network.loadingFailed", { requestId: "1", errorText: "net::ERR_FAILED", canceled: false, ...more });
   };
-  const explained = () => {
+  const explainFailedFetch = () => {
     const error = { name: "TypeError", message: "Failed to fetch", stack: "TypeError: Failed to fetch" };
     return JSON.stringify(network.requests.explainFailure({ ok: false, cause: "script", error }));
   };
@@ -33,12 +33,12 @@ describe("a request that was blocked for a secret in its host", () => {
     fail(`https://${HOST}/`, { blockedReason: "inspector" });
     network.requests.recordFailure(new URL(`http://${HOST}:4000/x`), BLOCKED_REQUEST_TEXT);
     expect(consoleTexts).to.deep.equal([`A request failed: an address: ${BLOCKED_REQUEST_TEXT}`]);
-    expect(explained()).to.include(BLOCKED_REQUEST_TEXT).and.not.include(HOST);
+    expect(explainFailedFetch()).to.include(BLOCKED_REQUEST_TEXT).and.not.include(HOST);
   });
 
   it("differs from a failed request, whose host is reported", () => {
     fail(`https://${HOST}/`, {});
     expect(consoleTexts).to.deep.equal([`A request failed: https://${HOST}: net::ERR_FAILED`]);
-    expect(explained()).to.include(HOST);
+    expect(explainFailedFetch()).to.include(HOST);
   });
 });

@@ -60,26 +60,26 @@ function entriesOf(surface: Surface, scope: "d" | "w"): string[] {
 }
 
 describe("the features of the browser", () => {
-  const walk = `const walkSurface = ${walkSurface};`;
+  const walkCode = `const walkSurface = ${walkSurface};`;
   const table = readTable();
   let browsers: Browsers;
   let page: Surface;
   let worker: Surface;
-  const less: Partial<Record<EvaluationMode, Surface>> = {};
+  const surfacesByMode: Partial<Record<EvaluationMode, Surface>> = {};
 
   before(async () => {
     browsers = sharedBrowsers();
     await browsers.start();
     page = (await resultOf(
       browsers,
-      `const execute = async () => { ${walk} return walkSurface(globalThis, "Window") }`,
+      `const execute = async () => { ${walkCode} return walkSurface(globalThis, "Window") }`,
     )) as Surface;
-    const source = `(() => { ${walk} postMessage(walkSurface(globalThis, "DedicatedWorkerGlobalScope")) })()`;
+    const source = `(() => { ${walkCode} postMessage(walkSurface(globalThis, "DedicatedWorkerGlobalScope")) })()`;
     const workerCode = `const execute = () => new Promise((resolve) => {
       new Worker(URL.createObjectURL(new Blob([${JSON.stringify(source)}]))).onmessage = ({ data }) => resolve(data) })`;
     worker = (await resultOf(browsers, workerCode)) as Surface;
-    const cut = `const execute = async () => { ${walk} return walkSurface(globalThis, "DedicatedWorkerGlobalScope") }`;
-    for (const mode of ISOLATE_MODES) less[mode] = (await resultOf(browsers, cut, { mode })) as Surface;
+    const cut = `const execute = async () => { ${walkCode} return walkSurface(globalThis, "DedicatedWorkerGlobalScope") }`;
+    for (const mode of ISOLATE_MODES) surfacesByMode[mode] = (await resultOf(browsers, cut, { mode })) as Surface;
   });
   after(() => browsers.stop());
 
@@ -87,13 +87,13 @@ describe("the features of the browser", () => {
     const listed = table.map(keyOf);
     const present = [...entriesOf(page, "d"), ...entriesOf(worker, "w")];
     const known = new Set(listed);
-    const there = new Set(present);
+    const presentKeys = new Set(present);
     expect(
       present.filter((key) => !known.has(key)),
       "new in the browser: class each in browser-surface.txt",
     ).to.deep.equal([]);
     expect(
-      listed.filter((key) => !there.has(key)),
+      listed.filter((key) => !presentKeys.has(key)),
       "gone from the browser: take each out of browser-surface.txt",
     ).to.deep.equal([]);
   });
@@ -105,17 +105,18 @@ describe("the features of the browser", () => {
 
   for (const mode of ISOLATE_MODES)
     it(`in mode ${mode} include only those of a worker, without cleared and forbidden ones`, () => {
-      const fates = new Map(table.filter(({ scope }) => scope === "w").map((entry) => [keyOf(entry), entry.fate]));
+      const fateByKey = new Map(table.filter(({ scope }) => scope === "w").map((entry) => [keyOf(entry), entry.fate]));
       // Returns the table's possible keys for a name. Brackets mark an interface that the browser has removed from the global scope.
-      const ways = (key: string) => [
+      const listPossibleKeys = (key: string) => [
         key,
         key.replace(/[()]/g, ""),
         ...["WorkerGlobalScope", "DedicatedWorkerGlobalScope"].map((scope) =>
           key.replace(/: (DedicatedWorkerGlobalScope|EventTarget) /, `: ${scope} `),
         ),
       ];
-      const outcomeOf = (key: string) => ways(key).flatMap((way) => fates.get(way) ?? [])[0] ?? "unknown";
-      const unlistedNames = entriesOf(less[mode]!, "w").filter(
+      const outcomeOf = (key: string) =>
+        listPossibleKeys(key).flatMap((way) => fateByKey.get(way) ?? [])[0] ?? "unknown";
+      const unlistedNames = entriesOf(surfacesByMode[mode]!, "w").filter(
         (key) =>
           !key.endsWith(" ") &&
           !["ended", "same"].includes(outcomeOf(key)) &&

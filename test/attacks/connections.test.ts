@@ -22,10 +22,10 @@ const SHORT_LIMITS: HttpServerLimits = {
 
 describe("connections that waste the port", () => {
   const sockets: Socket[] = [];
-  const closings: (() => void)[] = [];
+  const closeFunctions: (() => void)[] = [];
   afterEach(() => {
     for (const socket of sockets.splice(0)) socket.destroy();
-    for (const close of closings.splice(0)) close();
+    for (const close of closeFunctions.splice(0)) close();
   });
 
   async function listen(limits: Partial<HttpServerLimits> = {}): Promise<number> {
@@ -34,7 +34,7 @@ describe("connections that waste the port", () => {
     const server = createHttpServer(entryPoint, { ...SHORT_LIMITS, ...limits });
     server.listen(0, "127.0.0.1");
     await once(server, "listening");
-    closings.push(() => server.close().closeAllConnections());
+    closeFunctions.push(() => server.close().closeAllConnections());
     return (server.address() as AddressInfo).port;
   }
 
@@ -64,10 +64,10 @@ describe("connections that waste the port", () => {
 
   it("are limited for one address while they are silent: the oldest are closed, new ones are served", async () => {
     const port = await listen({ headTimeoutMs: 60_000, requestTimeoutMs: 60_000 });
-    const silent = [];
-    for (let count = 0; count < 50; count += 1) silent.push(await open(port));
-    await Promise.all(silent.slice(0, 30).map(({ ended }) => ended));
-    expect(silent.slice(30).every(({ socket }) => !socket.destroyed)).to.equal(true);
+    const silentSockets = [];
+    for (let count = 0; count < 50; count += 1) silentSockets.push(await open(port));
+    await Promise.all(silentSockets.slice(0, 30).map(({ ended }) => ended));
+    expect(silentSockets.slice(30).every(({ socket }) => !socket.destroyed)).to.equal(true);
     const { ended } = await open(port, "GET /health/live HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
     expect(await ended).to.match(/^HTTP\/1\.1 200 /);
   });
@@ -141,7 +141,7 @@ describe("the address of a visitor", () => {
   });
 
   longTest("is reported by the doctor if a proxy in a private network is not trusted", async () => {
-    const noted = async (proxy: Proxy, headers: Record<string, string>) => {
+    const readIgnoredProxy = async (proxy: Proxy, headers: Record<string, string>) => {
       const { rest, db } = services[proxy];
       await rest("GET", "/v3/apps/1/actions", { headers });
       const instance =
@@ -157,9 +157,9 @@ describe("the address of a visitor", () => {
       }
       return row.ignored_proxy;
     };
-    expect(await noted("none", {})).to.equal(null);
+    expect(await readIgnoredProxy("none", {})).to.equal(null);
     const proxies: Proxy[] = ["none", "elsewhere", "address", "count"];
-    const found = await Promise.all(proxies.map((proxy) => noted(proxy, FORWARDED_HEADERS)));
+    const found = await Promise.all(proxies.map((proxy) => readIgnoredProxy(proxy, FORWARDED_HEADERS)));
     expect(found).to.deep.equal(["127.0.0.1", "127.0.0.1", null, null]);
   });
 
@@ -217,11 +217,11 @@ describe("the address of a visitor", () => {
 
   /** Requests an app's page `length` times at once, each with another X-Forwarded-For header. Returns the HTTP statuses. */
   async function visit(proxy: Proxy, header: (at: number) => string, from = 0, length = 20): Promise<number[]> {
-    const visits = Array.from({ length }, async (_, at) => {
+    const statuses = Array.from({ length }, async (_, at) => {
       const headers = { accept: "text/html", "x-forwarded-for": header(from + at) };
       return (await services[proxy].rest("GET", "/apps/1", { as: null, headers })).http;
     });
-    return Promise.all(visits);
+    return Promise.all(statuses);
   }
   /** Repeats `visit` until the service refuses a request. The limit of an address refills over time, so the number of requests varies. */
   async function visitUntilRefused(proxy: Proxy, header: (at: number) => string): Promise<void> {

@@ -160,15 +160,15 @@ describe("the disk space of an app", () => {
     const trimming = createLogTrimming({ db, log: quietLog, maxBytes: 20_000, now: () => 0 });
     await trimming.trim();
     await addFinishedRuns(1, 20, 9_000);
-    const failIf = (condition: string) => `
+    const createFailFunctionSql = (condition: string) => `
       CREATE OR REPLACE FUNCTION fail() RETURNS trigger LANGUAGE plpgsql AS $$
         BEGIN IF ${condition} THEN RAISE EXCEPTION 'slow' USING ERRCODE = '57014'; END IF; RETURN NULL; END $$;`;
-    await db.query(`${failIf("true")}
+    await db.query(`${createFailFunctionSql("true")}
       CREATE TRIGGER fail AFTER DELETE ON run REFERENCING OLD TABLE AS old FOR EACH STATEMENT EXECUTE FUNCTION fail()`);
     try {
       await trimming.trim();
       expect(await count("run")).to.equal(20);
-      await db.query(failIf("(SELECT count(*) FROM old) > 5"));
+      await db.query(createFailFunctionSql("(SELECT count(*) FROM old) > 5"));
       await trimming.trim();
       expect(await count("run")).to.be.within(1, 3);
     } finally {
@@ -247,8 +247,8 @@ describe("data that an app's authors can store", () => {
     });
     expect([refused.http, refused.body.status]).to.deep.equal([400, "REQUEST_INVALID"]);
     expect(refused.body.error).to.match(/^the actions of one app can use at most 268435456 bytes/);
-    const shorter = await service.rest("PUT", `${path}/${made.body.action.id}`, { body: { active: true } });
-    expect(shorter.http).to.equal(200);
+    const activation = await service.rest("PUT", `${path}/${made.body.action.id}`, { body: { active: true } });
+    expect(activation.http).to.equal(200);
   });
 
   longTest("is at most 1,000 tokens of the app, without revoked ones", async () => {

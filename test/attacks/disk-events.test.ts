@@ -8,7 +8,7 @@ import { type Answer, startTestService, type TestService } from "../harness/serv
 const EVENT_MAX_BYTES = 32 * 1024;
 const MB = 2 ** 20;
 
-const noise = (bytes: number) => randomBytes(bytes / 2).toString("hex");
+const randomText = (bytes: number) => randomBytes(bytes / 2).toString("hex");
 const pageView = (data: object) => ({ createdAt: 1, type: "analytics.pageView", data });
 
 /** Returns the event with a new `text` that makes its JSON exactly `bytes` bytes long. Almost all characters of the text have two bytes. */
@@ -52,10 +52,10 @@ describe("events and the disk", () => {
       413,
       { status: "PAYLOAD_TOO_LARGE", error: "the event must be at most 32768 bytes (32 KB) of JSON (got 32769)" },
     ]);
-    const among = await send([pageView({}), resizeEvent(pageView({}), EVENT_MAX_BYTES + 1), pageView({})]);
-    expect([among.http, among.body.status]).to.deep.equal([413, "PAYLOAD_TOO_LARGE"]);
-    expect(among.body.error).to.match(/^events\[1\] must be at most 32768 bytes/);
-    const data = { text: noise(EVENT_MAX_BYTES) };
+    const mixedBatch = await send([pageView({}), resizeEvent(pageView({}), EVENT_MAX_BYTES + 1), pageView({})]);
+    expect([mixedBatch.http, mixedBatch.body.status]).to.deep.equal([413, "PAYLOAD_TOO_LARGE"]);
+    expect(mixedBatch.body.error).to.match(/^events\[1\] must be at most 32768 bytes/);
+    const data = { text: randomText(EVENT_MAX_BYTES) };
     const mutation =
       'mutation ($data: JSON!) { addLogEvent(appId: 1, event: { type: "email.bounced", data: $data }) { id } }';
     const { errors } = await service.graphql(mutation, { data }, { as: "api" });
@@ -68,7 +68,7 @@ describe("events and the disk", () => {
     async () => {
       await startPublishedApp({ INTAKE_QUOTA_MB: "8" });
       const before = await stored();
-      const batch = Array.from({ length: 30 }, () => pageView({ text: noise(31_000) }));
+      const batch = Array.from({ length: 30 }, () => pageView({ text: randomText(31_000) }));
       const answers = await Promise.all(Array.from({ length: 20 }, () => send(batch)));
       const refused = answers.filter(({ http }) => http === 429);
       expect(answers.filter(({ http }) => http === 201)).to.have.length(1);
@@ -82,7 +82,7 @@ describe("events and the disk", () => {
       expect((await stored()) - before).to.be.below(2 * MB);
       const answer = await service.rest("POST", logs, {
         as: "api",
-        body: { type: "x", data: { text: noise(30_000) } },
+        body: { type: "x", data: { text: randomText(30_000) } },
       });
       expect(answer.http).to.equal(201);
     },
@@ -111,7 +111,7 @@ describe("events and the disk", () => {
     const triggers = [{ trigger: "analytics", where: { type: "analytics.event" } }];
     const path = `/v3/apps/${service.appId}/actions`;
     const { id } = (await service.rest("POST", path, { body: { ...fields, triggers } })).body.action;
-    const report = { payload: { text: noise(700_000) }, duration: 1 };
+    const report = { payload: { text: randomText(700_000) }, duration: 1 };
     const reports = [];
     for (let sent = 0; sent < 3; sent += 1) {
       reports.push((await service.rest("POST", `${path}/${id}/clientRuns`, { as: "viewer", body: report })).http);
@@ -120,7 +120,7 @@ describe("events and the disk", () => {
     const writes: number[] = [];
     // The quota refills while a slow machine writes, so the number of accepted writes varies.
     while (!writes.includes(429)) {
-      const body = { big: noise(900_000) };
+      const body = { big: randomText(900_000) };
       writes.push((await service.rest("POST", `/v1/apps/${service.appId}/settings`, { as: "api", body })).http);
     }
     expect(writes.length).to.be.at.least(9);
@@ -134,7 +134,8 @@ describe("events and the disk", () => {
     const actions = `/v3/apps/${service.appId}/actions`;
     const { body } = await service.rest("POST", actions, { body: fields });
     await service.rest("POST", `${actions}/${body.action.id}/publish`);
-    const run = (as: string) => service.rest("POST", `${actions}/one/run`, { as, body: { text: noise(MB * 0.7) } });
+    const run = (as: string) =>
+      service.rest("POST", `${actions}/one/run`, { as, body: { text: randomText(MB * 0.7) } });
     expect((await run("live")).http).to.equal(202);
     const refused = await run("live");
     expect([refused.http, refused.body.status]).to.deep.equal([429, "RATE_LIMIT_EXCEEDED"]);

@@ -15,7 +15,7 @@ const times = (count: number, write: (at: number) => string): string =>
   Array.from({ length: count }, (_, at) => write(at)).join(" ");
 
 /** Returns `count` fragments. Each one uses the next fragment twice, under two names, so that the result doubles at each level. */
-const bomb = (count: number, type: string, field: string) =>
+const buildFragmentBomb = (count: number, type: string, field: string) =>
   times(count, (at) => {
     const next = at + 1 < count ? `a: ${field} { ...f${at + 1} } b: ${field} { ...f${at + 1} }` : "";
     return `fragment f${at} on ${type} { name ${next} }`;
@@ -33,7 +33,7 @@ const HOSTILE_DOCUMENTS: [title: string, query: string, variables?: object][] = 
   ["the same by inline fragments", `{ ${times(200, () => "... { __typename }")} }`],
   [
     "a bomb of fragments that goes beyond 20 levels",
-    `{ __schema { types { ...f0 } } } ${bomb(30, "__Type", "ofType")}`,
+    `{ __schema { types { ...f0 } } } ${buildFragmentBomb(30, "__Type", "ofType")}`,
   ],
   ["a circle of fragments", "{ ...a } fragment a on Query { ...b } fragment b on Query { ...a }"],
   [
@@ -109,19 +109,19 @@ describe("a service that gets GraphQL documents", () => {
     });
 
     it("are not cached when they are rejected, so that they cannot replace other documents", async () => {
-      const { check, findCachedDocument: remembered } = await documents();
-      const isRemembered = (query: string) =>
-        remembered(createHash("sha256").update(query).digest("hex")) !== undefined;
+      const { check, findCachedDocument } = await documents();
+      const isCached = (query: string) =>
+        findCachedDocument(createHash("sha256").update(query).digest("hex")) !== undefined;
       const validQuery = "query ($options: ActionLogsInput) { actionLogs(appId: 1, options: $options) { count } }";
       expect(check({ query: validQuery, variables: {} })).to.have.property("kind");
-      expect(isRemembered(validQuery)).to.equal(true);
+      expect(isCached(validQuery)).to.equal(true);
       for (const [, query, variables] of HOSTILE_DOCUMENTS) {
         expect(check({ query, variables: { ...variables } })).to.be.an("array");
-        expect(isRemembered(query), query.slice(0, 60)).to.equal(false);
+        expect(isCached(query), query.slice(0, 60)).to.equal(false);
       }
       const other = `${validQuery} # and other variables`;
       expect(check({ query: other, variables: { options: 1 } })).to.be.an("array");
-      expect(isRemembered(other)).to.equal(false);
+      expect(isCached(other)).to.equal(false);
     });
 
     it("do not include any document of Studio and the first page of GraphiQL", async () => {

@@ -147,7 +147,7 @@ describe("SQL in a query", () => {
   });
   after(() => fixture.stop());
 
-  const everything = () =>
+  const readAllRows = () =>
     rows(
       fixture.db,
       `SELECT (SELECT json_agg(e ORDER BY id) FROM data_source_entry e)::text AS entries, (SELECT json_agg(s ORDER BY id) FROM data_source s)::text AS sources,
@@ -155,7 +155,7 @@ describe("SQL in a query", () => {
     );
 
   it("is never executed: it changes nothing, reads nothing of another app, and breaks no statement", async () => {
-    const before = await everything();
+    const before = await readAllRows();
     const texts = sampleOf(fc.sample(payload, { seed: 7, numRuns: ATTEMPTS }), 0, 4);
     let refused = 0;
     async function attempt(text: string, at: number): Promise<void> {
@@ -177,7 +177,7 @@ describe("SQL in a query", () => {
       await Promise.all(texts.slice(at, at + CONCURRENT_ATTEMPTS).map((text, n) => attempt(text, at + n)));
     }
     expect(refused).to.be.within(texts.length / 10, (texts.length * 9) / 10);
-    expect(await everything()).to.deep.equal(before);
+    expect(await readAllRows()).to.deep.equal(before);
   });
 
   it("is never executed as a column of distinct values", async () => {
@@ -191,7 +191,7 @@ describe("SQL in a query", () => {
   });
 
   it("is never executed as a column of an index, whose definition takes no parameters", async () => {
-    const before = await everything();
+    const before = await readAllRows();
     for (const text of fc.sample(payload, { seed: 9, numRuns: 8 })) {
       const fault: unknown = await fixture.indexes
         .apply(people, [text, [text, "Name"]])
@@ -199,7 +199,7 @@ describe("SQL in a query", () => {
       if (fault !== undefined) expect(fault, text).to.be.instanceOf(ActionError);
     }
     await fixture.indexes.drop(people);
-    expect(await everything()).to.deep.equal(before);
+    expect(await readAllRows()).to.deep.equal(before);
   });
 
   it("could not write even if it were executed: the connections for reads are read-only", async () => {

@@ -78,14 +78,14 @@ describe("a column that the caller may not read", () => {
   });
 
   it("changes no join, on either side", async () => {
-    const shows = fc.oneof(
+    const showOptions = fc.oneof(
       fc.constant({}),
       fc.constant({ has: true }),
       fc.constant({ count: true }),
       path.map((column) => ({ sum: column })),
       fc.tuple(where, path).map(([condition, column]) => ({ where: condition, order: [[column, "DESC"]] })),
     );
-    const join = fc.tuple(path, fc.oneof(path, fc.constant("k")), shows, fc.boolean());
+    const join = fc.tuple(path, fc.oneof(path, fc.constant("k")), showOptions, fc.boolean());
     for (const [left, right, shown, required] of sampleOf(
       plain(fc.sample(join, { seed: 44, numRuns: QUERY_COUNT })),
       0,

@@ -6,14 +6,14 @@ import { expect } from "chai";
 import type { EvaluationMode } from "../../src/engine/browser/run.js";
 import { resultOf } from "../engine/browser/support.js";
 import { longTest, sampleOf } from "../harness/samples.js";
-import { fetchRealm } from "./fetch-realm.js";
+import { useFetchRealm } from "./fetch-realm.js";
 import { tryNatives } from "./realm-natives.js";
 
 /** Number of runs. One thread executes at most 100 runs, so at least two threads take part. */
 const RUN_COUNT = 120;
 const CALLS_PER_RUN = 30;
 describe("consecutive runs on a thread with fetch", () => {
-  const { browsers, here, execute, service, ASK, next, lost, arrived } = fetchRealm();
+  const { browsers, here, execute, service, SERVICE_CALL_CODE, next, lost, arrived } = useFetchRealm();
 
   it("see nothing of each other, over more runs than a thread serves", async () => {
     const source = execute(
@@ -30,7 +30,7 @@ describe("consecutive runs on a thread with fetch", () => {
     expect(lost).to.deep.equal([]);
   });
 
-  for (const [title, going] of [
+  for (const [title, unfinishedWork] of [
     ["a request", "fetch(url + '/late').then(() => fetch(url + '/left'), () => fetch(url + '/left'))"],
     ["one that goes on when the page has gone", "fetch(url + '/late', { keepalive: true, method: 'POST', body: 'x' })"],
     ["one that is sent elsewhere", "fetch(url + '/moved', { keepalive: true })"],
@@ -53,7 +53,7 @@ describe("consecutive runs on a thread with fetch", () => {
     ],
   ] as const) {
     it(`are not affected by unfinished work of the previous run: ${title}`, async () => {
-      const body = `${going}; await new Promise((resolve) => { setTimeout(resolve, 10) }); over = true`;
+      const body = `${unfinishedWork}; await new Promise((resolve) => { setTimeout(resolve, 10) }); over = true`;
       await resultOf(browsers(), execute(body, "let over = false"), here);
       const wait =
         "await new Promise((resolve) => { setTimeout(resolve, 300) }); return (await fetch(url + '/next')).text()";
@@ -62,12 +62,12 @@ describe("consecutive runs on a thread with fetch", () => {
     });
   }
 
-  const garbage = [
+  const garbageCodes = [
     ["bytes", "new Uint8Array(15e5).fill(1)"],
     ["objects", "new Array(131_072).fill(kept.length + 0.5)"],
     ["texts", "JSON.stringify(new Array(2e5).fill(kept.length))"],
   ] as const;
-  for (const [title, made] of sampleOf(garbage, 1, 3)) {
+  for (const [title, made] of sampleOf(garbageCodes, 1, 3)) {
     it(`continue if V8 collects all garbage of their thread: ${title}`, async () => {
       const code = `const kept = []; while (kept.length < 200) kept.push(${made}); return kept.length`;
       const seen: EvaluationMode[] = [];
@@ -79,9 +79,9 @@ describe("consecutive runs on a thread with fetch", () => {
   }
 
   longTest("cannot crash their page by any platform function, arguments or exceptions in callbacks", async () => {
-    const tried = (from: number | null) =>
+    const tryNativesFrom = (from: number | null) =>
       resultOf(browsers(), execute(`return (${tryNatives})(url, ${from}, ${CALLS_PER_RUN})`), here);
-    const names = (await tried(null)) as string[];
+    const names = (await tryNativesFrom(null)) as string[];
     expect(names).to.include.members([
       "fetch",
       "Headers.prototype.get",
@@ -90,7 +90,7 @@ describe("consecutive runs on a thread with fetch", () => {
     ]);
     const starts = names.map((_name, at) => at).filter((at) => at % CALLS_PER_RUN === 0);
     for (const from of sampleOf(starts, 0, 8)) {
-      expect(await tried(from), names.slice(from, from + CALLS_PER_RUN).join(" ")).to.be.above(CALLS_PER_RUN);
+      expect(await tryNativesFrom(from), names.slice(from, from + CALLS_PER_RUN).join(" ")).to.be.above(CALLS_PER_RUN);
       expect(lost, names.slice(from, from + CALLS_PER_RUN).join(" ")).to.deep.equal([]);
     }
     expect(await next()).to.equal("answered");
@@ -110,7 +110,7 @@ describe("consecutive runs on a thread with fetch", () => {
        Error.prepareStackTrace = (error, sites) => { for (const site of sites) for (const name of ["getThis", "getFunction"]) {
          try { seen[seen.length] = site[name]() } catch {} } return "" };
        const response = await fetch(url + "/one"); new Error("own").stack;
-       const way = globalThis.__svcService; const answer = ${ASK};
+       const way = globalThis.__svcService; const answer = ${SERVICE_CALL_CODE};
        new Promise((resolve) => { setTimeout(() => { new Error("timed").stack; resolve() }, 1) });
        const key = await crypto.subtle.importKey("raw", new Uint8Array(16), "AES-GCM", true, ["encrypt"]);
        const iv = { get byteLength() { return 12 } }; const algorithm = { name: "AES-GCM", get iv() { seen[seen.length] = this; return new Uint8Array(12) } };

@@ -8,7 +8,7 @@ import { resultOf } from "../engine/browser/support.js";
  * Starts browsers and a local host for the enclosing suite. `arrived` has the URLs that the host received. `lost` has the sandbox modes of
  * pages that ended.
  */
-export function fetchRealm() {
+export function useFetchRealm() {
   const here: Partial<PageRunRequest> = { mode: "network-isolate", timeoutMs: 120_000 };
   let host: ReachableHost;
   const arrived: string[] = [];
@@ -33,7 +33,7 @@ export function fetchRealm() {
       return { status: 200, headers: {}, text: (async function* () {})() };
     },
   };
-  const ASK = "await globalThis.__svcService.call('GET', 'http://service.example/once', {}, null)";
+  const SERVICE_CALL_CODE = "await globalThis.__svcService.call('GET', 'http://service.example/once', {}, null)";
   const browsers = () => host.browsers;
   const next = () => resultOf(browsers(), execute("return (await fetch(url + '/next')).text()"), here);
 
@@ -45,5 +45,5 @@ export function fetchRealm() {
     lost.length = 0;
   });
   after(() => host.stop());
-  return { browsers, here, execute, service, ASK, next, lost, arrived };
+  return { browsers, here, execute, service, SERVICE_CALL_CODE, next, lost, arrived };
 }

@@ -53,14 +53,14 @@ describe("GraphQL variables with many faults", () => {
 
   it("are rejected with the field's error at 900 levels, and as an invalid request at 50,000 levels", async () => {
     const query = "mutation ($settings: JSON!) { setSettings(appId: 1, settings: $settings) }";
-    const refusalOf = async (levels: number) => {
+    const sendNestedSettings = async (levels: number) => {
       const nested = "[".repeat(levels) + "]".repeat(levels);
       const body = `{"query":${JSON.stringify(query)},"variables":{"settings":${nested}}}`;
       const headers = { "auth-token": service.tokens.editor, "content-type": "application/json" };
       const response = await fetch(`${service.url}/graphql`, { method: "POST", headers, body });
       return ((await response.json()) as { errors: { extensions: object }[] }).errors[0]!.extensions;
     };
-    expect(await refusalOf(50_000)).to.deep.equal({ status: "REQUEST_INVALID" });
-    expect(await refusalOf(900)).to.deep.equal({ status: "SETTINGS_INVALID" });
+    expect(await sendNestedSettings(50_000)).to.deep.equal({ status: "REQUEST_INVALID" });
+    expect(await sendNestedSettings(900)).to.deep.equal({ status: "SETTINGS_INVALID" });
   });
 });

@@ -27,7 +27,7 @@ const PAGES = sampleOf(
 const READABLE_BY_ALL = [{ type: ["read"], allow: "all" }];
 
 /** Matches times, which differ between two requests. */
-const TIME = /\d{4}-\d\d-\d\dT[\d:.]+Z/g;
+const TIMESTAMPS = /\d{4}-\d\d-\d\dT[\d:.]+Z/g;
 /** Matches fields about the last use of a token, session or person. Their values differ between two requests. */
 const LAST_USE = /"(lastUsedAt|lastUsedAddress|lastSeenAt|address)":(null|"[^"]*")/g;
 const HIDDEN_ROW = new RegExp(`${HIDDEN_TEXT}|\\b${HIDDEN_ID}\\b`);
@@ -92,7 +92,7 @@ describe("hidden rows", () => {
   };
 
   /** Sends each request with a page token and without a credential. Then calls `remove` and expects the same responses again. */
-  async function expectSameWithout(requests: readonly Request[], remove: () => Promise<void>): Promise<void> {
+  async function expectSameAnswersWithout(requests: readonly Request[], remove: () => Promise<void>): Promise<void> {
     const answers = async () => {
       const all: [name: string, answer: string][] = [];
       for (const as of ["live", null]) {
@@ -122,7 +122,7 @@ describe("hidden rows", () => {
         const before = all.length;
         for (const values of requests) {
           const { succeeded, text } = await send(service, callers[caller]!, id, values);
-          const stableText = text.replace(LAST_USE, "").replace(TIME, "<time>");
+          const stableText = text.replace(LAST_USE, "").replace(TIMESTAMPS, "<time>");
           all.push({ request: `${caller} ${JSON.stringify(values)}`, succeeded, text: stableText });
         }
         return all.slice(before).some(({ succeeded }) => succeeded);
@@ -183,7 +183,7 @@ describe("hidden rows", () => {
       name: `graphql ${limit}`,
       send: (as: string | null) => service.graphql(text, { app: service.appId, name: "hidden", limit }, { as }),
     }));
-    await expectSameWithout([...requests, ...graphql], async () => {
+    await expectSameAnswersWithout([...requests, ...graphql], async () => {
       for (const id of files) await editor.rest("DELETE", `/files/${id}`);
       for (const id of folders) await editor.rest("DELETE", `/folders/${id}`);
     });
@@ -224,7 +224,7 @@ describe("hidden rows", () => {
       name: path,
       send: (as: string | null) => rest(as, "GET", `${base}/${dataSource.id}${path}`),
     }));
-    await expectSameWithout([...requests, ...reads], async () => {
+    await expectSameAnswersWithout([...requests, ...reads], async () => {
       for (const id of hidden) await service.rest("DELETE", `${base}/Rows/entries/${id}`);
     });
   });
@@ -243,7 +243,7 @@ describe("hidden rows", () => {
       "/notifications/unread",
     ];
     const requests = paths.map((path) => ({ name: path, send: (as: string | null) => rest(as, "GET", app + path) }));
-    await expectSameWithout(requests, async () => {
+    await expectSameAnswersWithout(requests, async () => {
       for (const id of ids) await service.rest("DELETE", `${app}/notifications/${id}`);
       await service.db.query("DELETE FROM notification WHERE scope IS NOT NULL");
     });
@@ -266,22 +266,24 @@ describe("hidden rows", () => {
     const openToMembers = findOpenEndpoints(endpoints, membersBefore);
     const adminBefore = await repliesTo(openToVisitors, { admin });
     const hiddenPeople = await hiddenRows.addHiddenApp();
-    const toOwner = findDifferences(ownerBefore, await repliesTo(openToOwner, { owner }, { sampled }));
+    const ownerDifferences = findDifferences(ownerBefore, await repliesTo(openToOwner, { owner }, { sampled }));
     await hiddenRows.addSiblingApp();
-    const toMembers = findDifferences(membersBefore, await repliesTo(openToMembers, members, { sampled }));
-    const inHiddenApp = await repliesTo(endpoints, hiddenPeople, { id: HIDDEN_ID, sampled });
+    const memberDifferences = findDifferences(membersBefore, await repliesTo(openToMembers, members, { sampled }));
+    const hiddenAppReplies = await repliesTo(endpoints, hiddenPeople, { id: HIDDEN_ID, sampled });
     await hiddenRows.addHiddenContent(admin);
-    const toVisitors = findDifferences(visitorsBefore, await repliesTo(openToVisitors, visitors));
-    const toAdmin = findDifferences(adminBefore, await repliesTo(openToVisitors, { admin }));
-    const changed = new Set(toAdmin.map(({ endpoint }) => endpoint));
+    const visitorDifferences = findDifferences(visitorsBefore, await repliesTo(openToVisitors, visitors));
+    const adminDifferences = findDifferences(adminBefore, await repliesTo(openToVisitors, { admin }));
+    const changed = new Set(adminDifferences.map(({ endpoint }) => endpoint));
 
-    expect(textOf(toOwner), "to the owner of the organization").to.equal("");
-    expect(textOf(toMembers), "to people with a role").to.equal("");
-    expect(textOf(toVisitors), "to visitors").to.equal("");
+    expect(textOf(ownerDifferences), "to the owner of the organization").to.equal("");
+    expect(textOf(memberDifferences), "to people with a role").to.equal("");
+    expect(textOf(visitorDifferences), "to visitors").to.equal("");
     const uncovered = endpoints.filter((endpoint) => {
       const { name, returnsList } = endpoint;
       const isOpenToPeople = openToOwner.includes(endpoint) || openToMembers.includes(endpoint);
-      const isInHiddenApp = inHiddenApp.get(name)!.some(({ succeeded, text }) => succeeded && HIDDEN_ROW.test(text));
+      const isInHiddenApp = hiddenAppReplies
+        .get(name)!
+        .some(({ succeeded, text }) => succeeded && HIDDEN_ROW.test(text));
       const isCovered = openToVisitors.includes(endpoint) ? changed.has(name) : isOpenToPeople && isInHiddenApp;
       return returnsList && !isCovered;
     });

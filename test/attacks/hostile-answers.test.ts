@@ -31,12 +31,12 @@ const HOSTILE_RESPONSES: Readonly<Record<string, readonly [text: string, status:
 /** Maximum concurrent requests of one app, the same as in alert-delivery.ts and push-sender.ts. */
 const REQUESTS_PER_APP = { alerts: 4, pushes: 10 };
 
-/** Starts a host that responds to the first data of a connection with `text`. If `thenEnds` is true, it then closes the connection. */
-async function startHost(text: string, thenEnds: boolean) {
+/** Starts a host that responds to the first data of a connection with `text`. If `endsAfterText` is true, it then closes the connection. */
+async function startHost(text: string, endsAfterText: boolean) {
   const sockets = new Set<Socket>();
   const server = createServer((socket) => {
     sockets.add(socket);
-    socket.on("error", () => undefined).once("data", () => (thenEnds ? socket.end(text) : socket.write(text)));
+    socket.on("error", () => undefined).once("data", () => (endsAfterText ? socket.end(text) : socket.write(text)));
   }).listen(0, "127.0.0.1");
   await once(server, "listening");
   const url = new URL(`http://127.0.0.1:${(server.address() as AddressInfo).port}/`);
@@ -48,7 +48,7 @@ async function startHost(text: string, thenEnds: boolean) {
 }
 
 describe("hosts that respond with anything to the service", () => {
-  const connectionsOf = (answerLimitMs: number) =>
+  const createConnections = (answerLimitMs: number) =>
     createAddressCheckedConnections({
       mayReach: () => true,
       resolve: systemHostResolver,
@@ -66,10 +66,10 @@ describe("hosts that respond with anything to the service", () => {
           );
         // A request whose response never ends needs the short time limit. A valid response may take longer on a busy machine.
         const limitMs = status === null ? LIMIT_MS : 60_000;
-        const connections = connectionsOf(limitMs);
+        const connections = createConnections(limitMs);
         const sent = connections.request(host.url, { method: "POST", headers: {}, body: "{}" });
-        const fetched = connections.download(host.url, { maxBytes: 1_000, timeoutMs: limitMs });
-        expect(await Promise.all([readStatus(sent), readStatus(fetched)])).to.deep.equal([status, status]);
+        const downloaded = connections.download(host.url, { maxBytes: 1_000, timeoutMs: limitMs });
+        expect(await Promise.all([readStatus(sent), readStatus(downloaded)])).to.deep.equal([status, status]);
         host.stop();
       });
     }
@@ -123,12 +123,13 @@ describe("hosts that respond with anything to the service", () => {
     longTest("a host that switches the protocol does not delay alerts of others", async () => {
       const odd = await startHttpHost(SWITCHING_RESPONSE);
       const path = await sendAlert(service.appId, odd.url.href);
-      const lastOf = async () => (await service.rest("GET", `${path}/deliveries`, { as: "admin" })).body.deliveries[0];
-      await until(async () => (await lastOf()).status !== "queued");
+      const readLastDelivery = async () =>
+        (await service.rest("GET", `${path}/deliveries`, { as: "admin" })).body.deliveries[0];
+      await until(async () => (await readLastDelivery()).status !== "queued");
       const received = hook.receivedAlerts.length;
       await sendAlert(otherAppId, hook.url);
       await until(() => hook.receivedAlerts.length > received);
-      expect(await lastOf()).to.include({ status: "failed", detail: "HTTP 101" });
+      expect(await readLastDelivery()).to.include({ status: "failed", detail: "HTTP 101" });
     });
 
     it("a host that never responds to one app's alerts does not delay those of other apps", async () => {

@@ -32,7 +32,7 @@ export function pngOf(width: number, height: number, pixels: number, interlaced 
   return bytesOf("\x89PNG\r\n\x1a\n", ...chunks);
 }
 
-function gif(edge: number, frames: number): Uint8Array<ArrayBuffer> {
+function createGif(edge: number, frames: number): Uint8Array<ArrayBuffer> {
   const size = Buffer.from([edge & 255, edge >> 8, edge & 255, edge >> 8]);
   const head = Buffer.concat([Buffer.from("GIF89a"), size, Buffer.from([0x80, 0, 0, 0, 0, 0, 255, 255, 255])]);
   const frame = Buffer.concat([Buffer.from([0x2c, 0, 0, 0, 0]), size, Buffer.from([0, 2, 2, 0x44, 1, 0])]);
@@ -42,19 +42,19 @@ function gif(edge: number, frames: number): Uint8Array<ArrayBuffer> {
 const SCRIPT = "<script>parent.pwned=1;document.title='pwned'</script>";
 
 export async function hostileFiles(): Promise<HostileFile[]> {
-  const real = sharp({ create: { width: 64, height: 48, channels: 3, background: "#393" } });
-  const jpeg = await real.jpeg().toBuffer();
-  const tiff = await real.tiff().toBuffer();
-  const endless = Buffer.from(tiff);
+  const validPicture = sharp({ create: { width: 64, height: 48, channels: 3, background: "#393" } });
+  const jpeg = await validPicture.jpeg().toBuffer();
+  const tiff = await validPicture.tiff().toBuffer();
+  const loopingTiff = Buffer.from(tiff);
   // The first directory of this TIFF refers to itself as the next directory, so a careless decoder loops.
-  const first = endless.readUInt32LE(4);
-  endless.writeUInt32LE(first, first + 2 + endless.readUInt16LE(first) * 12);
+  const first = loopingTiff.readUInt32LE(4);
+  loopingTiff.writeUInt32LE(first, first + 2 + loopingTiff.readUInt16LE(first) * 12);
   return [
     { name: "bomb.png", bytes: pngOf(20_000, 20_000, 50_000_000) },
     { name: "huge.png", bytes: pngOf(50_000, 50_000, 1_000) },
     { name: "largest.png", bytes: pngOf(2 ** 31 - 1, 2 ** 31 - 1, 10) },
     { name: "interlaced.png", bytes: pngOf(4_000, 4_000, 30_000_000, true) },
-    { name: "frames.gif", bytes: gif(4_000, 2_000) },
+    { name: "frames.gif", bytes: createGif(4_000, 2_000) },
     { name: "script.svg", bytes: bytesOf(`<svg xmlns="http://www.w3.org/2000/svg">${SCRIPT}</svg>`) },
     { name: "entities.svg", bytes: bytesOf('<!DOCTYPE svg [<!ENTITY a "aa"><!ENTITY b "&a;&a;">]><svg>&b;</svg>') },
     {
@@ -70,7 +70,7 @@ export async function hostileFiles(): Promise<HostileFile[]> {
     { name: "mis.html.jpg", bytes: bytesOf(`<html>${SCRIPT}`) },
     { name: "short.jpg", bytes: bytesOf(jpeg.subarray(0, 100)) },
     { name: "long-segment.jpg", bytes: bytesOf("\xff\xd8\xff\xe1\xff\xff", new Uint8Array(100)) },
-    { name: "circle.tiff", bytes: bytesOf(endless) },
+    { name: "circle.tiff", bytes: bytesOf(loopingTiff) },
     { name: "many.tiff", bytes: bytesOf("II*\0\x08\0\0\0\xff\xff", new Uint8Array(65_535 * 12)) },
     {
       name: "items.heic",
@@ -96,12 +96,12 @@ export async function damagedFiles(count: number, seed: number): Promise<Hostile
     state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0;
     return state % below;
   };
-  const real = sharp({ create: { width: 90, height: 70, channels: 3, background: "#639" } }).withExif({
+  const validPicture = sharp({ create: { width: 90, height: 70, channels: 3, background: "#639" } }).withExif({
     IFD0: { Make: "Somebody" },
     IFD3: { GPSLatitudeRef: "N", GPSLatitude: "51/1 30/1 0/1" },
   });
   const formats = ["jpeg", "png", "webp", "avif", "tiff", "gif"] as const;
-  const pictures = await Promise.all(formats.map((format) => real.clone().toFormat(format).toBuffer()));
+  const pictures = await Promise.all(formats.map((format) => validPicture.clone().toFormat(format).toBuffer()));
   return Array.from({ length: count }, (_, at) => {
     const bytes = new Uint8Array(pictures[at % pictures.length]!);
     // At least half of the changes are in the first 200 bytes, which contain lengths and offsets.

@@ -182,7 +182,7 @@ const segment = (marker: number, content: Buffer) =>
 
 async function filesWithMetadata(real: Map<Format, Buffer>): Promise<HostileFile[]> {
   const jpeg = real.get("jpeg")!;
-  const within = (...segments: Buffer[]) => bytesOf(jpeg.subarray(0, 2), ...segments, jpeg.subarray(2));
+  const insertSegments = (...segments: Buffer[]) => bytesOf(jpeg.subarray(0, 2), ...segments, jpeg.subarray(2));
   const tiff = (text: string) => Buffer.from(text, "latin1");
   const picture = sharp({ create: { width: 30, height: 20, channels: 3, background: "#639" } }).withExif({
     IFD0: { Make: CAMERA_MAKER },
@@ -198,20 +198,27 @@ async function filesWithMetadata(real: Map<Format, Buffer>): Promise<HostileFile
     ...filesWithLocation,
     {
       name: "exif-circle.jpg",
-      bytes: within(
+      bytes: insertSegments(
         segment(0xe1, Buffer.concat([EXIF, tiff("II*\0\x08\0\0\0\x01\0\x69\x87\x04\0\x01\0\0\0\x08\0\0\0\x08\0\0\0")])),
       ),
     },
-    { name: "exif-beyond.jpg", bytes: within(segment(0xe1, Buffer.concat([EXIF, tiff("MM\0*\xff\xff\xff\xff")]))) },
+    {
+      name: "exif-beyond.jpg",
+      bytes: insertSegments(segment(0xe1, Buffer.concat([EXIF, tiff("MM\0*\xff\xff\xff\xff")]))),
+    },
     {
       name: "exif-many.jpg",
-      bytes: within(...Array(200).fill(segment(0xe1, Buffer.concat([EXIF, Buffer.alloc(60_000, CAMERA_MAKER)])))),
+      bytes: insertSegments(
+        ...Array(200).fill(segment(0xe1, Buffer.concat([EXIF, Buffer.alloc(60_000, CAMERA_MAKER)]))),
+      ),
     },
     {
       name: "xmp.jpg",
-      bytes: within(segment(0xe1, Buffer.from(`http://ns.adobe.com/xap/1.0/\0<x>${CAMERA_MAKER}${SCRIPT}</x>`))),
+      bytes: insertSegments(
+        segment(0xe1, Buffer.from(`http://ns.adobe.com/xap/1.0/\0<x>${CAMERA_MAKER}${SCRIPT}</x>`)),
+      ),
     },
-    { name: "comment.jpg", bytes: within(segment(0xfe, Buffer.from(CAMERA_MAKER + SCRIPT))) },
+    { name: "comment.jpg", bytes: insertSegments(segment(0xfe, Buffer.from(CAMERA_MAKER + SCRIPT))) },
     { name: "trailer.jpg", bytes: bytesOf(jpeg, Buffer.from(CAMERA_MAKER), real.get("png")!) },
   ];
 }

@@ -14,7 +14,7 @@ type State = Record<string, string>;
 
 export class MarkedPage {
   private page!: Page;
-  private quiet: State[] = [];
+  private unmarkedStates: State[] = [];
   private volatile = new Set<string>();
 
   private constructor(
@@ -27,13 +27,13 @@ export class MarkedPage {
     const marked = new MarkedPage(await startTestChromium(), mode);
     await marked.replace();
     for (let count = 0; count < 4; count += 1) {
-      marked.quiet.push((await marked.evaluate("await tool.read()")) as State);
+      marked.unmarkedStates.push((await marked.evaluate("await tool.read()")) as State);
       await marked.renew();
       await marked.evaluate("1");
       await marked.renew();
     }
-    const paths = new Set(marked.quiet.flatMap((state) => Object.keys(state)));
-    const values = (path: string) => new Set(marked.quiet.map((state) => state[path]));
+    const paths = new Set(marked.unmarkedStates.flatMap((state) => Object.keys(state)));
+    const values = (path: string) => new Set(marked.unmarkedStates.map((state) => state[path]));
     marked.volatile = new Set([...paths].filter((path) => values(path).size > 1));
     return marked;
   }
@@ -61,12 +61,13 @@ export class MarkedPage {
     if (!(await this.renew())) return null;
     const state = (await this.evaluate("await tool.read()")) as State;
     await this.renew();
-    const [quiet] = this.quiet;
+    const [unmarkedStates] = this.unmarkedStates;
     return Object.entries(state)
       .filter(
-        ([at, value]) => value.includes(MARK) || at.includes(MARK) || (!this.volatile.has(at) && value !== quiet![at]),
+        ([at, value]) =>
+          value.includes(MARK) || at.includes(MARK) || (!this.volatile.has(at) && value !== unmarkedStates![at]),
       )
-      .map(([at, value]) => `${at} is ${value}, not ${quiet![at]}`);
+      .map(([at, value]) => `${at} is ${value}, not ${unmarkedStates![at]}`);
   }
 
   /** Returns the value of the expression in a separate run, or null if this run fails. */

@@ -18,7 +18,7 @@ const CODE = {
     return payload.left === 0 ? 0 : 1 + await Svc.App.V3.Actions.runWithResult('chain', { left: payload.left - 1 });`,
 };
 
-async function createAll(service: TestService, app: number): Promise<void> {
+async function createActions(service: TestService, app: number): Promise<void> {
   for (const [name, body] of Object.entries(CODE)) {
     const code = `async function execute({ payload }) { ${body} }`;
     const fields = { name, code, active: true, triggers: [{ trigger: "manual" }] };
@@ -29,7 +29,7 @@ async function createAll(service: TestService, app: number): Promise<void> {
 
 async function appOf(service: TestService, name: string): Promise<number> {
   const { app } = (await service.rest("POST", "/v1/admin/apps", { as: "admin", body: { name } })).body;
-  await createAll(service, app.id);
+  await createActions(service, app.id);
   return app.id;
 }
 
@@ -43,40 +43,40 @@ async function count(service: TestService, app: number, state: string): Promise<
 
 describe("an app with few runs", () => {
   let service: TestService;
-  const hostile: number[] = [];
-  let neighbour: number;
+  const hostileAppIds: number[] = [];
+  let neighbourAppId: number;
   beforeEach(async () => {
     service = await startTestService({ ROLES: "api,runner", RUNNER_CONCURRENCY: "4", SHUTDOWN_GRACE_MS: "1" });
-    for (const name of ["A", "B", "C"]) hostile.push(await appOf(service, name));
-    neighbour = await appOf(service, "Neighbour");
+    for (const name of ["A", "B", "C"]) hostileAppIds.push(await appOf(service, name));
+    neighbourAppId = await appOf(service, "Neighbour");
   });
   afterEach(async () => {
-    hostile.length = 0;
+    hostileAppIds.length = 0;
     await service.stop();
   });
 
   /** Expects that runs of the normal app succeed, and that no run of the other apps has finished. */
   async function expectNeighbourServed(): Promise<void> {
     for (let call = 0; call < 3; call += 1) {
-      const { http, body } = await ask(service, neighbour, "quick/runWithResult");
+      const { http, body } = await ask(service, neighbourAppId, "quick/runWithResult");
       expect([http, body.result]).to.deep.equal([200, "done"]);
     }
     const [{ ended }] = await service.db.query(
       "SELECT count(*) AS ended FROM run WHERE app_id <> $1 AND finished_at IS NOT NULL",
-      [neighbour],
+      [neighbourAppId],
     );
     expect(ended).to.equal(0);
   }
 
   longTest("is served while three apps fill all slots with runs that sleep", async () => {
-    for (const app of hostile) for (let run = 0; run < 8; run += 1) await ask(service, app, "sleep/run");
+    for (const app of hostileAppIds) for (let run = 0; run < 8; run += 1) await ask(service, app, "sleep/run");
     await expectNeighbourServed();
   });
 
   longTest(
     "is served while runs of three apps each wait for 45 sleeping runs, of which an app gets a few slots at a time",
     async () => {
-      for (const app of hostile) {
+      for (const app of hostileAppIds) {
         const { runId } = (await ask(service, app, "sleep/run")).body;
         const as = await issueTaskToken(service.db, app, runId);
         const path = `/v3/apps/${app}/actions/sleep/runWithResult`;
@@ -84,9 +84,9 @@ describe("an app with few runs", () => {
       }
       const accepted = async (app: number) =>
         (await count(service, app, "queued")) + (await count(service, app, "running"));
-      for (const app of hostile) await until(async () => (await accepted(app)) === 46);
+      for (const app of hostileAppIds) await until(async () => (await accepted(app)) === 46);
       // Of the 46 runs of each app, only a few run at the same time. The others wait.
-      for (const app of hostile) expect(await count(service, app, "running")).to.be.within(1, 6);
+      for (const app of hostileAppIds) expect(await count(service, app, "running")).to.be.within(1, 6);
       await expectNeighbourServed();
     },
   );
@@ -98,7 +98,7 @@ describe("runs that wait for runs", () => {
   before(async () => {
     const SETTINGS_KEY = randomBytes(32).toString("base64");
     service = await startTestService({ ROLES: "api", SETTINGS_KEY });
-    await createAll(service, 1);
+    await createActions(service, 1);
     const environment = { PORT: "0", DATABASE_URL: service.databaseUrl, LOG_LEVEL: "silent", SETTINGS_KEY };
     runner = await startService(
       readConfig({ ...environment, ROLES: "runner", RUNNER_CONCURRENCY: "1", PUBLIC_URL: service.url }),

@@ -17,7 +17,16 @@ import {
   type TestRegistry,
 } from "../harness/npm-registry.js";
 import { longTest, sampleOf } from "../harness/samples.js";
-import { evilPackage, evilPackageWithCode, INDEX, MANIFEST, many, type Saves, startSaves, zeros } from "./npm-saves.js";
+import {
+  evilPackage,
+  evilPackageWithCode,
+  INDEX,
+  MANIFEST,
+  many,
+  type PackageSaves,
+  startPackageSaves,
+  zeros,
+} from "./npm-saves.js";
 
 const MARK_FILE = join(tmpdir(), `svc-package-mark-${randomBytes(6).toString("hex")}`);
 
@@ -83,11 +92,11 @@ describe("the archive of a package", () => {
 });
 
 describe("a malicious package", () => {
-  let saves: Saves;
+  let saves: PackageSaves;
   let registry: TestRegistry;
 
   before(async () => {
-    saves = await startSaves();
+    saves = await startPackageSaves();
     ({ registry } = saves);
   });
   afterEach(() => saves.clear());

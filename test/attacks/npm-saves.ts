@@ -34,7 +34,7 @@ export function zeros(megabytes: number): Buffer {
 export const many = (count: number): ArchiveEntry[] =>
   Array.from({ length: count }, (_, at) => ({ path: `package/${at}.js`, content: "" }));
 
-export interface Saves {
+export interface PackageSaves {
   registry: TestRegistry;
   service: TestService;
   save(dependency?: string): Promise<{ http: number; status: string; error: string }>;
@@ -45,7 +45,7 @@ export interface Saves {
   stop(): Promise<void>;
 }
 
-export async function startSaves(): Promise<Saves> {
+export async function startPackageSaves(): Promise<PackageSaves> {
   const registry = await startRegistry();
   const npm = { NPM_PACKAGES: "on", NPM_REGISTRY: registry.url, NPM_TOKEN: randomBytes(8).toString("hex") };
   const service = await startTestService({ ...npm, NPM_LICENSES: "MIT,ISC", ROLES: "api" });

@@ -28,12 +28,12 @@ describe("a service that is killed", () => {
     return { owner, url: owner.printed.url! };
   }
 
-  const deaths = [
+  const ownerDeaths = [
     ["is killed", "SIGKILL"],
     ["aborts", "SIGUSR2"],
     ["runs out of memory", "SIGHUP"],
   ] as const;
-  for (const [how, signal] of sampleOf(deaths, 0, 3)) {
+  for (const [how, signal] of sampleOf(ownerDeaths, 0, 3)) {
     it(`ends its PostgreSQL when it ${how}, and loses no commit`, async () => {
       const { owner, url } = await start();
       await query(url, "CREATE TABLE kept AS SELECT 42 AS value");

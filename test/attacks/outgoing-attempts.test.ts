@@ -31,19 +31,19 @@ const NO_OAUTH = { tokenUrl: null, clientId: null, scopes: [], grant: null };
 type Answer = [status: number, second: unknown, third: unknown];
 
 describe("attempts to redirect requests, or to get a bound secret", () => {
-  const contacted = new Set<string>();
+  const contactedHosts = new Set<string>();
   const closers: (() => void)[] = [];
   let undoTrust: () => void;
   let origin: string;
   let other: string;
   let answer: RequestListener;
   let received: IncomingMessage[] = [];
-  let receivedElsewhere: IncomingMessage[] = [];
+  let requestsAtOtherHost: IncomingMessage[] = [];
   let printed: string[] = [];
 
   /** Connects requests for localhost to a local server, and refuses all others. Records the host and port of each request. */
   const sender = new OutgoingRequestSender(async (host, port) => {
-    contacted.add(`${host}:${port}`);
+    contactedHosts.add(`${host}:${port}`);
     if (host !== "localhost" && host !== "127.0.0.1") throw Object.assign(new Error(), { code: "ECONNREFUSED" });
     const socket = connect(port, "127.0.0.1");
     await once(socket, "connect");
@@ -99,7 +99,7 @@ describe("attempts to redirect requests, or to get a bound secret", () => {
       answer(request, response);
     });
     const second = tlsServer((request, response) => {
-      receivedElsewhere.push(request);
+      requestsAtOtherHost.push(request);
       response.end("there");
     });
     origin = `https://localhost:${await listen(first)}`;
@@ -107,9 +107,9 @@ describe("attempts to redirect requests, or to get a bound secret", () => {
   });
   beforeEach(() => {
     received = [];
-    receivedElsewhere = [];
+    requestsAtOtherHost = [];
     printed = [];
-    contacted.clear();
+    contactedHosts.clear();
   });
   after(async () => {
     await sender.close();
@@ -142,8 +142,8 @@ describe("attempts to redirect requests, or to get a bound secret", () => {
       expect(sent.code ?? "", location).to.be.oneOf(["", "POLICY"]);
       expect(sent.all, location).to.not.include(SECRET);
     }
-    expect([...contacted].filter((host) => host !== hostOf(origin))).to.deep.equal([]);
-    expect(receivedElsewhere).to.deep.equal([]);
+    expect([...contactedHosts].filter((host) => host !== hostOf(origin))).to.deep.equal([]);
+    expect(requestsAtOtherHost).to.deep.equal([]);
     expect(refused).to.be.above(REDIRECTS / 2);
     expect(received.length).to.be.above(REDIRECTS);
   });
@@ -154,8 +154,8 @@ describe("attempts to redirect requests, or to get a bound secret", () => {
       expect((await send({ url: origin, ...options }, [origin, other])).code).to.equal("POLICY");
     }
     await send({ url: origin, headers: { "x-own": "1" } }, [origin, other]);
-    expect(receivedElsewhere).to.have.length(1);
-    expect(receivedElsewhere[0]!.headers).to.not.have.any.keys("x-own", "x-key", "authorization");
+    expect(requestsAtOtherHost).to.have.length(1);
+    expect(requestsAtOtherHost[0]!.headers).to.not.have.any.keys("x-own", "x-key", "authorization");
   });
 
   it(`${RESPONSES} responses that contain the secret in ${ECHOES.length} encodings give it to no code, log or console`, async () => {
@@ -223,7 +223,7 @@ describe("attempts to redirect requests, or to get a bound secret", () => {
       expect(headersDistinct["host"]).to.deep.equal([hostOf(origin)]);
       expect(url).to.not.equal("/evil");
     }
-    expect(contacted.size).to.be.at.most(1);
+    expect(contactedHosts.size).to.be.at.most(1);
   });
 
   it("an HTTP/2 connection serves only its own origin, whatever its certificate and the server claim", async () => {
@@ -248,8 +248,8 @@ describe("attempts to redirect requests, or to get a bound secret", () => {
     expect(sessions).to.have.length(2);
     expect(authorities).to.deep.equal([...Array(3).fill(`localhost:${port}`), `127.0.0.1:${port}`]);
     for (let turn = 0; turn < 2; turn += 1) await send({ url: named }, [named]);
-    expect(receivedElsewhere).to.deep.equal([]);
-    expect([...contacted].sort()).to.deep.equal([`127.0.0.1:${port}`, `localhost:${port}`]);
+    expect(requestsAtOtherHost).to.deep.equal([]);
+    expect([...contactedHosts].sort()).to.deep.equal([`127.0.0.1:${port}`, `localhost:${port}`]);
   });
 
   it("400 addresses of private networks are not connected to, in any notation of a name or URL", async () => {
@@ -285,7 +285,7 @@ describe("attempts to redirect requests, or to get a bound secret", () => {
       mayUsePort: () => true,
       resolve: async () => resolved.map((address) => ({ address, family: address.includes(":") ? 6 : 4 })),
     });
-    const strict = new OutgoingRequestSender(open);
+    const defaultSender = new OutgoingRequestSender(open);
     try {
       for (let count = 0; count < 400; count += 1) {
         const plain = v4[next!(v4.length)]!();
@@ -294,11 +294,11 @@ describe("attempts to redirect requests, or to get a bound secret", () => {
         // In about half of the attempts, the host name resolves to a public address too.
         resolved = next!(2) === 0 ? [address] : ["93.184.215.14", address];
         const url = next!(2) === 0 ? `https://${literal}` : "https://rebound.example";
-        const { code } = await send({ url, auth: undefined }, [new URL(url).origin], strict);
+        const { code } = await send({ url, auth: undefined }, [new URL(url).origin], defaultSender);
         expect(code, `${url} ${resolved}`).to.equal("POLICY");
       }
     } finally {
-      await strict.close();
+      await defaultSender.close();
     }
   });
 });

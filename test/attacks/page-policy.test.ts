@@ -35,9 +35,9 @@ describe("the security policy of a page that runs an author's code", () => {
   const addresses = hosts.map((host) => `https://${host}/a.js`).filter((url) => URL.canParse(url));
 
   it("is the same if the hosts of its scripts contain characters that no host has", () => {
-    const strange = addresses.filter((url) => !/^[\w.-]+$/.test(new URL(url).hostname));
-    expect(strange).to.not.be.empty;
-    for (const url of strange)
+    const unusualAddresses = addresses.filter((url) => !/^[\w.-]+$/.test(new URL(url).hostname));
+    expect(unusualAddresses).to.not.be.empty;
+    for (const url of unusualAddresses)
       expect(policyOf([url, "https://evil.example/b.js"]), url).to.equal(policyOf(["https://evil.example/b.js"]));
   });
 

@@ -13,7 +13,7 @@ import { until } from "../harness/until.js";
 const get = (path: string) => `GET ${path} HTTP/1.1\r\nHost: x\r\n\r\n`;
 const post = (path: string, body: string) =>
   `POST ${path} HTTP/1.1\r\nHost: x\r\nContent-Length: ${Buffer.byteLength(body)}\r\n\r\n${body}`;
-const chunked = (path: string, body: string) =>
+const encodeChunkedRequest = (path: string, body: string) =>
   `POST ${path} HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n${body.length.toString(16)}\r\n${body}\r\n0\r\n\r\n`;
 
 async function bodyOf(request: IncomingMessage): Promise<string> {
@@ -38,12 +38,12 @@ describe("pipelined requests", () => {
   }> {
     const open: { request: IncomingMessage; response: ServerResponse }[] = [];
     const seen: string[] = [];
-    const door = createHttpEntryPoint({});
-    door.forwardRequestsTo((request, response) => {
+    const entryPoint = createHttpEntryPoint({});
+    entryPoint.forwardRequestsTo((request, response) => {
       seen.push(request.url!);
       open.push({ request, response });
     });
-    const server = createHttpServer(door);
+    const server = createHttpServer(entryPoint);
     let connection: Socket | null = null;
     server.on("connection", (socket) => (connection = socket));
     server.listen(0, "127.0.0.1");
@@ -52,7 +52,7 @@ describe("pipelined requests", () => {
     return { port: (server.address() as AddressInfo).port, open, seen, connection: () => connection!, server };
   }
 
-  function dial(port: number): { socket: Socket; text: () => string } {
+  function openSocket(port: number): { socket: Socket; text: () => string } {
     const socket = connect(port, "127.0.0.1");
     closings.push(() => socket.destroy());
     let text = "";
@@ -62,7 +62,7 @@ describe("pipelined requests", () => {
 
   it("wait in the socket: one of 5,000 is in progress, and no other has been read", async () => {
     const { port, open, seen, connection } = await listen();
-    const { socket } = dial(port);
+    const { socket } = openSocket(port);
     socket.write(Array.from({ length: 5_000 }, (_, n) => get(`/${n}`)).join(""));
     await until(() => seen.length > 0 && connection().isPaused());
     expect(seen).to.deep.equal(["/0"]);
@@ -73,7 +73,7 @@ describe("pipelined requests", () => {
 
   it("each get their response, in order, with bodies of every kind and any splits of the network", async () => {
     const { port, open } = await listen();
-    const { socket, text } = dial(port);
+    const { socket, text } = openSocket(port);
     const bodies = [
       (n: number) => `body ${n}`,
       (n: number) => `a\r\n\r\nGET /inner${n} HTTP/1.1\r\n\r\n`,
@@ -84,7 +84,7 @@ describe("pipelined requests", () => {
       const path = `/${n}`;
       const body = bodies[n % bodies.length]!(n);
       if (n % 3 === 0) return { path, body: "", bytes: get(path) };
-      return { path, body, bytes: (n % 3 === 1 ? post : chunked)(path, body) };
+      return { path, body, bytes: (n % 3 === 1 ? post : encodeChunkedRequest)(path, body) };
     });
     const serving = (async () => {
       for (const _ of requests) {
@@ -106,7 +106,7 @@ describe("pipelined requests", () => {
 
   it("are dropped with their connection: none is executed after it was cut", async () => {
     const { port, open, seen } = await listen();
-    const { socket } = dial(port);
+    const { socket } = openSocket(port);
     socket.write(get("/first") + get("/second").repeat(100));
     await until(() => open.length > 0);
     socket.resetAndDestroy();
@@ -118,8 +118,8 @@ describe("pipelined requests", () => {
 
   it("are dropped with their connection if Node has parsed them together with the end of a chunked body", async () => {
     const { port, open, seen } = await listen();
-    const { socket } = dial(port);
-    socket.write(chunked("/first", "body") + get("/second").repeat(3));
+    const { socket } = openSocket(port);
+    socket.write(encodeChunkedRequest("/first", "body") + get("/second").repeat(3));
     await until(() => open.length > 0 && open[0]!.request.complete);
     const closed = once(open[0]!.response, "close");
     socket.resetAndDestroy();
@@ -130,7 +130,7 @@ describe("pipelined requests", () => {
 
   it("detect that a caller has disconnected while the first of them is in progress", async () => {
     const { port, open } = await listen();
-    const { socket } = dial(port);
+    const { socket } = openSocket(port);
     socket.write(get("/first") + get("/second"));
     await until(() => open.length > 0);
     socket.resetAndDestroy();
@@ -146,7 +146,7 @@ describe("pipelined requests", () => {
       socket.on("data", (data: Buffer) => got.push(String(data)));
       socket.write("HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\n");
     });
-    const { socket } = dial(port);
+    const { socket } = openSocket(port);
     socket.write("GET / HTTP/1.1\r\nHost: x\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\nfirst\r\n\r\nsecond");
     await until(() => got.join("").length === "first\r\n\r\nsecond".length);
     socket.write("third");

@@ -18,7 +18,7 @@ describe("rejections without a credential", () => {
     });
     const order: string[] = [];
     const ask = (sender: string) =>
-      rejectionDelay.wait(sender).then((isExplained) => order.push(`${sender} ${isExplained}`));
+      rejectionDelay.wait(sender).then((mayBeSent) => order.push(`${sender} ${mayBeSent}`));
     for (let count = 0; count < 3; count += 1) await ask("a");
     expect(order.splice(0)).to.deep.equal(["a true", "a true", "a true"]);
     await Promise.all([ask("a"), ask("a"), ask("a"), ask("b")]);

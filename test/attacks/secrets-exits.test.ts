@@ -268,11 +268,11 @@ describe("secrets in the output of a run", () => {
   it("a save with more secrets than the maximum is rejected, with the key, the maximum and the number", async () => {
     await set({ _small: "an earlier setting" });
     const many = Array.from({ length: 20_001 }, (_, i) => `a-value-${i}`);
-    for (const [_many, received] of [
+    for (const [value, received] of [
       [many, "20001"],
       [["x".repeat(400_000), "y".repeat(200_000)], "600000"],
     ] as const) {
-      const { http, body } = await set({ _many });
+      const { http, body } = await set({ _many: value });
       expect([http, body.status]).to.deep.equal([400, "SETTINGS_INVALID"]);
       expect(body.error).to.include("_many").and.include(received).and.include("20000");
     }

@@ -34,7 +34,7 @@ const shifted =
   (text) =>
     Buffer.from(`${before}${text}yz`).toString(encoding);
 
-const breaks =
+const replaceLineBreaks =
   (by: string): Encode =>
   (text) =>
     text.replaceAll(/\r\n|\r|\n/g, by);
@@ -63,13 +63,13 @@ const ENCODING_FORMS: Record<string, Encode> = {
     ` ${unicodeJson(shifted("x", "base64")(text))} 0123456789abcdef`,
   "base64 in lines": (text) => shifted("x", "base64")(text).replaceAll(/.{1,76}/g, "$&\r\n"),
   "base64 of JSON": (text) => Buffer.from(JSON.stringify({ text })).toString("base64"),
-  "CRLF between lines": breaks("\r\n"),
-  "CR between lines": breaks("\r"),
-  "joined lines": breaks(""),
-  "lines joined by spaces": breaks(" "),
-  "CRLF between lines, in JSON": (text) => json(breaks("\r\n")(text)),
-  "CRLF between lines, in base64": (text) => shifted("x", "base64")(breaks("\r\n")(text)),
-  "CRLF between lines, in hex": (text) => Buffer.from(breaks("\r\n")(text)).toString("hex"),
+  "CRLF between lines": replaceLineBreaks("\r\n"),
+  "CR between lines": replaceLineBreaks("\r"),
+  "joined lines": replaceLineBreaks(""),
+  "lines joined by spaces": replaceLineBreaks(" "),
+  "CRLF between lines, in JSON": (text) => json(replaceLineBreaks("\r\n")(text)),
+  "CRLF between lines, in base64": (text) => shifted("x", "base64")(replaceLineBreaks("\r\n")(text)),
+  "CRLF between lines, in hex": (text) => Buffer.from(replaceLineBreaks("\r\n")(text)).toString("hex"),
 };
 
 /** Texts before and after the secret. Some of them look like the beginning or the end of an escape. */

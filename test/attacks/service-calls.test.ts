@@ -15,7 +15,7 @@ function createServiceCalls() {
   const sent: ServiceRequest[] = [];
   const replies: Parameters<SendResponsePart>[] = [];
   const answers: (() => void)[] = [];
-  const way: ServiceClient = {
+  const serviceClient: ServiceClient = {
     base: BASE,
     send(request, signal) {
       sent.push(request);
@@ -27,7 +27,7 @@ function createServiceCalls() {
   };
   const admit = async () => ({ headers: {}, reportEnd: () => {} });
   const calls = new ServiceCalls(admit, async (...reply) => void replies.push(reply));
-  return { calls, way, sent, replies, answers };
+  return { calls, serviceClient, sent, replies, answers };
 }
 
 describe("forged calls of the service", () => {
@@ -50,8 +50,8 @@ describe("forged calls of the service", () => {
     "more than a call may hold": call(1, "POST", `${BASE}x`, {}, "x".repeat(256 * 1024)),
   })) {
     it(`get an error without a response: ${title}`, async () => {
-      const { calls, way, sent, replies } = createServiceCalls();
-      calls.startRun({ service: way });
+      const { calls, serviceClient, sent, replies } = createServiceCalls();
+      calls.startRun({ service: serviceClient });
       await calls.receiveMessage(payload);
       expect(sent).to.deep.equal([]);
       expect(replies).to.deep.equal([[1, null, null, true]]);
@@ -60,16 +60,16 @@ describe("forged calls of the service", () => {
 
   for (const payload of ["", "x", ":[]", "-1:[]", "1e3:[]", "99999999999999999:[]"]) {
     it(`are ignored without a number: ${JSON.stringify(payload)}`, async () => {
-      const { calls, way, sent, replies } = createServiceCalls();
-      calls.startRun({ service: way });
+      const { calls, serviceClient, sent, replies } = createServiceCalls();
+      calls.startRun({ service: serviceClient });
       await calls.receiveMessage(payload);
       expect([sent, replies]).to.deep.equal([[], []]);
     });
   }
 
   it("have six slots, however many arrive, which are released again", async () => {
-    const { calls, way, sent, replies, answers } = createServiceCalls();
-    calls.startRun({ service: way });
+    const { calls, serviceClient, sent, replies, answers } = createServiceCalls();
+    calls.startRun({ service: serviceClient });
     const received = Array.from({ length: 1_000 }, (_, n) => calls.receiveMessage(call(n, "GET", `${BASE}${n}`)));
     await Promise.all(received.slice(6));
     expect(sent.length).to.equal(6);
@@ -82,8 +82,8 @@ describe("forged calls of the service", () => {
   });
 
   it("cancel only an active request, which has one answer and releases its slot; an ID is used once at a time", async () => {
-    const { calls, way, sent, replies } = createServiceCalls();
-    calls.startRun({ service: way });
+    const { calls, serviceClient, sent, replies } = createServiceCalls();
+    calls.startRun({ service: serviceClient });
     const open = Array.from({ length: 6 }, (_, n) => calls.receiveMessage(call(n, "GET", `${BASE}${n}`)));
     await new Promise((resolve) => setImmediate(resolve));
     for (const other of ["7:cancel", "99:cancel", "3:cancelled", '3:"cancel"', "3:CANCEL"])
@@ -105,9 +105,9 @@ describe("forged calls of the service", () => {
   });
 
   it("are ignored before a run, after it, and in a run without access to the service", async () => {
-    const { calls, way, sent, replies } = createServiceCalls();
+    const { calls, serviceClient, sent, replies } = createServiceCalls();
     await calls.receiveMessage(call(1, "GET", `${BASE}before`));
-    calls.startRun({ service: way });
+    calls.startRun({ service: serviceClient });
     const open = calls.receiveMessage(call(2, "GET", `${BASE}during`));
     await new Promise((resolve) => setImmediate(resolve));
     calls.endRun();
@@ -120,17 +120,17 @@ describe("forged calls of the service", () => {
   });
 
   it("are not sent if their run ends while they are checked", async () => {
-    const { way, sent } = createServiceCalls();
+    const { serviceClient, sent } = createServiceCalls();
     let finishAdmission: () => void = () => {};
     const admit = () =>
       new Promise<{ headers: object; reportEnd: () => void }>((resolve) => {
         finishAdmission = () => resolve({ headers: {}, reportEnd: () => {} });
       });
     const calls = new ServiceCalls(admit as never, async () => {});
-    calls.startRun({ service: way });
+    calls.startRun({ service: serviceClient });
     const late = calls.receiveMessage(call(1, "GET", `${BASE}x`));
     calls.endRun();
-    calls.startRun({ service: way });
+    calls.startRun({ service: serviceClient });
     finishAdmission();
     await late;
     expect(sent).to.deep.equal([]);

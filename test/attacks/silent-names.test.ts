@@ -21,7 +21,7 @@ const bytesOf = (address: string): Buffer =>
     : Buffer.from(address.split(".").map(Number));
 
 /** Parses the question of a DNS request: its bytes, the first label of its name, and its type. */
-function questionIn(request: Buffer) {
+function parseQuestion(request: Buffer) {
   const end = request.indexOf(0, 12) + 5;
   const type = TYPES[request.readUInt16BE(end - 4) as keyof typeof TYPES];
   return {
@@ -38,7 +38,7 @@ function questionIn(request: Buffer) {
 async function startNameServer() {
   const socket = createSocket("udp4");
   socket.on("message", (request, { port, address }) => {
-    const { question, first, type } = questionIn(request);
+    const { question, first, type } = parseQuestion(request);
     if (first.startsWith("silent") || first === `no-${type.toLowerCase()}`) return;
     const head = Buffer.from(question);
     head.writeUInt16BE(ANSWER_FLAGS, 2);
@@ -61,7 +61,7 @@ describe("names whose name server never responds", () => {
   });
   after(() => server.stop());
 
-  const lookup = (limitMs = LIMIT_MS) => createPublicHostResolver({ servers: [server.at], timeoutMs: limitMs });
+  const createResolver = (limitMs = LIMIT_MS) => createPublicHostResolver({ servers: [server.at], timeoutMs: limitMs });
   const codeOf = (found: Promise<unknown>) =>
     found.then(
       () => "found",
@@ -71,24 +71,24 @@ describe("names whose name server never responds", () => {
   const v6 = { address: ADDRESSES.AAAA, family: 6 };
 
   it("delay no other name, and no lookup of the machine itself", async () => {
-    const look = lookup();
+    const resolveHost = createResolver();
     let answerCount = 0;
     for (let number = 0; number < REQUEST_COUNT; number += 1)
-      void codeOf(look(`silent-${number}.test`)).then(() => {
+      void codeOf(resolveHost(`silent-${number}.test`)).then(() => {
         answerCount += 1;
       });
-    expect(await look("ready.test")).to.deep.equal([v4, v6]);
+    expect(await resolveHost("ready.test")).to.deep.equal([v4, v6]);
     await systemHostResolver("localhost");
     expect(answerCount).to.equal(0);
   });
 
   it("are given up after a time limit", async () => {
-    const look = lookup(300);
+    const resolveHost = createResolver(300);
     const codes = await Promise.all(
-      Array.from({ length: REQUEST_COUNT }, (_, number) => codeOf(look(`silent-${number}.test`))),
+      Array.from({ length: REQUEST_COUNT }, (_, number) => codeOf(resolveHost(`silent-${number}.test`))),
     );
     expect(new Set(codes)).to.deep.equal(new Set(["ETIMEOUT"]));
-    expect(await until(() => look("ready.test").catch(() => null))).to.deep.equal([v4, v6]);
+    expect(await until(() => resolveHost("ready.test").catch(() => null))).to.deep.equal([v4, v6]);
   });
 
   for (const [name, found] of [
@@ -98,13 +98,13 @@ describe("names whose name server never responds", () => {
     ["no-a", [v6]],
   ] as const) {
     it(`have the addresses of one family if the other is missing: ${name}`, async () => {
-      expect(await lookup()(`${name}.test`)).to.deep.equal(found);
+      expect(await createResolver()(`${name}.test`)).to.deep.equal(found);
     });
   }
 
   it("are not looked up if they mean this machine by definition", async () => {
     for (const name of ["localhost", "LOCALHOST.", "any.localhost"])
-      expect(await lookup()(name)).to.deep.equal([{ address: "127.0.0.1", family: 4 }]);
+      expect(await createResolver()(name)).to.deep.equal([{ address: "127.0.0.1", family: 4 }]);
   });
 
   it("are looked up in this way for runs too, unless runs may request private addresses", async () => {

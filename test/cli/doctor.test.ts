@@ -164,7 +164,7 @@ describe("npm run doctor", function () {
     url.searchParams.set("options", "-c search_path=other_clock,pg_catalog,public");
     const { now: realNow } = Date;
     const time = realNow();
-    const clockIn = async (aheadMs: number) => {
+    const checkClockAhead = async (aheadMs: number) => {
       await client.query(
         `CREATE OR REPLACE FUNCTION other_clock.clock_timestamp() RETURNS timestamptz LANGUAGE sql
          RETURN to_timestamp(${time + aheadMs} / 1000.0)`,
@@ -173,12 +173,13 @@ describe("npm run doctor", function () {
       const diagnostics = await checkDatabase(readConfig({ ...environment, DATABASE_URL: url.href }));
       return diagnostics.map(formatDiagnostic).find((lines) => lines.includes(" clock: "));
     };
-    const differ = "the clocks of this machine and of the database differ by at least";
+    const differenceText = "the clocks of this machine and of the database differ by at least";
     try {
       await client.query("CREATE SCHEMA other_clock");
-      for (const aheadMs of [1_900, -1_900]) expect(await clockIn(aheadMs)).to.equal(`ok     clock: ${differ} 1900 ms`);
+      for (const aheadMs of [1_900, -1_900])
+        expect(await checkClockAhead(aheadMs)).to.equal(`ok     clock: ${differenceText} 1900 ms`);
       for (const aheadMs of [2_100, -2_100])
-        expect(await clockIn(aheadMs)).to.contain(`WRONG  clock: ${differ} 2100 ms\n`);
+        expect(await checkClockAhead(aheadMs)).to.contain(`WRONG  clock: ${differenceText} 2100 ms\n`);
     } finally {
       Date.now = realNow;
       await client.query("DROP SCHEMA other_clock CASCADE");

@@ -30,10 +30,10 @@ describe("conflicts of the command line", () => {
         /^1,.*run svc pull --force to keep the server's versions, or svc push --force to keep the folder's versions/s,
       );
     }
-    const [taker, giver] = folders as [{ folder: string }, { folder: string }];
-    await json(taker.folder, ["pull", "--force"]);
-    expect(readFileSync(join(taker.folder, file), "utf8")).to.contain("Greets a person.");
-    await json(giver.folder, ["push", "--force"]);
+    const [pulling, pushing] = folders as [{ folder: string }, { folder: string }];
+    await json(pulling.folder, ["pull", "--force"]);
+    expect(readFileSync(join(pulling.folder, file), "utf8")).to.contain("Greets a person.");
+    await json(pushing.folder, ["push", "--force"]);
     // The first folder has no unpushed changes, so a pull without a flag works.
     const behind = await svc(first.folder, ["push", "--yes"]);
     expect([behind.code, behind.err]).to.match(/^1,.*run svc pull, and then repeat svc push/s);

@@ -160,7 +160,7 @@ describe("npm run token", () => {
       const alone = await runProgram({ DATA_DIR: running.dataDir }, "api", "--app", "1");
       expect(alone.code).to.equal(0);
       expect(alone.answer.id).to.be.greaterThan(beside.answer.id);
-      expect(running.offspring()).to.deep.equal([]);
+      expect(running.listRemainingProcesses()).to.deep.equal([]);
     } finally {
       await running.clean();
     }

@@ -5,14 +5,14 @@ import { ENTRY_VERBS } from "../../src/rules/entries/access-rules.js";
 import { sampleOf } from "../harness/samples.js";
 import type { TestService } from "../harness/service.js";
 import { useSharedService } from "../harness/shared-service.js";
-import { ACCESS_RULE_FORMS, CALLS_OF_VERBS, PAGES, TRUSTED, tokensOf, type Who } from "./callers.js";
+import { ACCESS_RULE_FORMS, CALLS_OF_VERBS, PAGES, type TestCaller, TRUSTED, tokensOf } from "./callers.js";
 
 const SECRET = "hidden-from-pages";
 
 describe("access rules", () => {
   let service: TestService;
   let base: string;
-  const tokens: Partial<Record<Who, string>> = {};
+  const tokens: Partial<Record<TestCaller, string>> = {};
   let made = 0;
 
   before(async () => {
@@ -22,7 +22,7 @@ describe("access rules", () => {
   });
   after(() => service.stop());
 
-  const tokenOfCaller = (who: Who): string | null => tokens[who] ?? null;
+  const tokenOfCaller = (who: TestCaller): string | null => tokens[who] ?? null;
 
   async function sample(accessRules: object[], data: object = { Name: "a", Secret: SECRET }) {
     made += 1;
@@ -37,25 +37,25 @@ describe("access rules", () => {
   }
 
   for (const [index, verb] of ENTRY_VERBS.entries()) {
-    for (const [form, { rule, lets }] of sampleOf(Object.entries(ACCESS_RULE_FORMS), index, 3)) {
-      it(`${verb} by ${form} is for ${lets.join(", ") || "no page"}`, async () => {
+    for (const [form, { rule, allowed }] of sampleOf(Object.entries(ACCESS_RULE_FORMS), index, 3)) {
+      it(`${verb} by ${form} is for ${allowed.join(", ") || "no page"}`, async () => {
         const rules = rule === null ? [] : [{ type: [verb], ...rule }];
         const outcomes: Record<string, unknown[]> = {};
         const expected: Record<string, unknown[]> = {};
         // Requests that only read, or that the service must refuse, share this data source, because they do not change it.
-        const untouched = await sample(rules);
+        const sharedSample = await sample(rules);
         for (const who of PAGES) {
           for (const [at, call] of CALLS_OF_VERBS[verb].entries()) {
-            const { path, id } = lets.includes(who) && verb !== "select" ? await sample(rules) : untouched;
+            const { path, id } = allowed.includes(who) && verb !== "select" ? await sample(rules) : sharedSample;
             const [method, to, body] = call(path, id);
             const { http, body: answer } = await service.rest(method, to, { as: tokenOfCaller(who), body });
             outcomes[`${who} ${at}`] = http < 400 ? [true] : [false, answer.status];
             const refusal = who === "nobody" ? "UNAUTHORIZED" : "DATA_SOURCE_ACCESS_DENIED";
-            expected[`${who} ${at}`] = lets.includes(who) ? [true] : [false, refusal];
+            expected[`${who} ${at}`] = allowed.includes(who) ? [true] : [false, refusal];
           }
         }
         expect(outcomes).to.deep.equal(expected);
-        expect((await service.rest("POST", `${untouched.path}/query`, { body: {} })).body.entries).to.have.length(1);
+        expect((await service.rest("POST", `${sharedSample.path}/query`, { body: {} })).body.entries).to.have.length(1);
       });
     }
 
@@ -101,7 +101,7 @@ describe("access rules", () => {
       { type: ["select"], allow: "loggedIn", include: ["Name"] },
       { type: ["select"], allow: "all", exclude: ["Name"] },
     ]);
-    const seen = async (who: Who) =>
+    const seen = async (who: TestCaller) =>
       (await service.rest("GET", `${path}/entries/${id}`, { as: tokenOfCaller(who) })).body.data;
     expect(await seen("london")).to.deep.equal({ Name: "a" });
     expect(await seen("live")).to.deep.equal({ Secret: SECRET });

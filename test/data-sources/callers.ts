@@ -11,29 +11,32 @@ const HOOKS = [{ type: "operations", runOn: ["insert", "update"], fields: { Pass
 export const PAGES = ["nobody", "live", "viewer", "london", "paris"] as const;
 /** Callers that need no access rule. */
 export const TRUSTED = ["editor", "admin", "api", "task"] as const;
-export type Who = (typeof PAGES)[number] | (typeof TRUSTED)[number];
+export type TestCaller = (typeof PAGES)[number] | (typeof TRUSTED)[number];
 
 /** Forms of an access rule, each with the callers that it allows. */
-export const ACCESS_RULE_FORMS: Record<string, { rule: object | null; lets: readonly Who[] }> = {
-  "no rule": { rule: null, lets: [] },
-  "a rule for all": { rule: { allow: "all" }, lets: PAGES },
-  "a rule for all that is switched off": { rule: { allow: "all", enabled: false }, lets: [] },
-  "a rule for those signed in": { rule: { allow: "loggedIn" }, lets: ["london", "paris"] },
-  "a rule for one office": { rule: { allow: { user: { Office: { equals: "London" } } } }, lets: ["london"] },
-  "a rule for all offices but one": { rule: { allow: { user: { Office: { notequals: "London" } } } }, lets: ["paris"] },
+export const ACCESS_RULE_FORMS: Record<string, { rule: object | null; allowed: readonly TestCaller[] }> = {
+  "no rule": { rule: null, allowed: [] },
+  "a rule for all": { rule: { allow: "all" }, allowed: PAGES },
+  "a rule for all that is switched off": { rule: { allow: "all", enabled: false }, allowed: [] },
+  "a rule for those signed in": { rule: { allow: "loggedIn" }, allowed: ["london", "paris"] },
+  "a rule for one office": { rule: { allow: { user: { Office: { equals: "London" } } } }, allowed: ["london"] },
+  "a rule for all offices but one": {
+    rule: { allow: { user: { Office: { notequals: "London" } } } },
+    allowed: ["paris"],
+  },
   "a rule for a part of an office's name": {
     rule: { allow: { user: { Office: { contains: "ari" } } } },
-    lets: ["paris"],
+    allowed: ["paris"],
   },
   "a rule for a column that users do not have": {
     rule: { allow: { user: { Boss: { equals: "{{user.Boss}}" } } } },
-    lets: [],
+    allowed: [],
   },
 };
 
 /** Creates the app users `london` and `paris`, and signs them in, each to its own page. Returns a token of each caller except `nobody`. */
-export async function tokensOf(service: TestService): Promise<Partial<Record<Who, string>>> {
-  const tokens: Partial<Record<Who, string>> = {};
+export async function tokensOf(service: TestService): Promise<Partial<Record<TestCaller, string>>> {
+  const tokens: Partial<Record<TestCaller, string>> = {};
   const base = `/v1/apps/${service.appId}/data-sources`;
   await service.rest("POST", base, { body: { name: "Users", hooks: HOOKS, isUsers: true } });
   for (const kind of ["editor", "admin", "api", "live", "viewer"] as const) tokens[kind] = service.tokens[kind];

@@ -56,7 +56,7 @@ describe("a subscription to a data source", () => {
   const insert = async (path: string, data: object) =>
     (await service.rest("POST", `${path}/entries`, { body: { data } })).body;
   const nothing = { reset: false, inserted: [], updated: [], deleted: [] };
-  const withoutPosition = ({ position: _, ...news }: SubscriptionMessage) => news;
+  const withoutPosition = ({ position: _, ...rest }: SubscriptionMessage) => rest;
 
   it("reports each insertion, update and removal when it is committed", async () => {
     const path = await make();
@@ -76,9 +76,9 @@ describe("a subscription to a data source", () => {
     await next();
     const low = await insert(path, { n: 2 });
     const high = await insert(path, { n: 7 });
-    const news = [await next()];
-    while (news.at(-1)!.inserted.length === 0) news.push(await next());
-    expect(news.flatMap(({ inserted }) => inserted)).to.deep.equal([{ id: high.id, data: { n: 7 } }]);
+    const rest = [await next()];
+    while (rest.at(-1)!.inserted.length === 0) rest.push(await next());
+    expect(rest.flatMap(({ inserted }) => inserted)).to.deep.equal([{ id: high.id, data: { n: 7 } }]);
     await service.rest("PUT", `${path}/entries/${low.id}`, { body: { data: { n: 8 } } });
     expect(withoutPosition(await next())).to.deep.equal({ ...nothing, inserted: [{ id: low.id, data: { n: 8 } }] });
     await service.rest("PUT", `${path}/entries/${high.id}`, { body: { data: { n: 0 } } });
@@ -97,12 +97,12 @@ describe("a subscription to a data source", () => {
     const seen = new Map<number, number>();
     let last = position;
     while (seen.size < 24) {
-      const news = await next();
-      expect(Number(news.position)).to.be.greaterThan(Number(last));
-      last = news.position;
-      expect(news.reset).to.equal(false);
-      for (const { id } of news.inserted) seen.set(id, (seen.get(id) ?? 0) + 1);
-      for (const { id } of news.deleted) expect(id).to.equal(ids[0]);
+      const rest = await next();
+      expect(Number(rest.position)).to.be.greaterThan(Number(last));
+      last = rest.position;
+      expect(rest.reset).to.equal(false);
+      for (const { id } of rest.inserted) seen.set(id, (seen.get(id) ?? 0) + 1);
+      for (const { id } of rest.deleted) expect(id).to.equal(ids[0]);
     }
     expect([...seen.keys()].sort()).to.deep.equal(ids.slice(1).sort());
     expect([...seen.values()].every((count) => count === 1)).to.equal(true);
@@ -119,9 +119,9 @@ describe("a subscription to a data source", () => {
     await create([{ n: 2 }]);
     expect((await follow(path, { ds: name, since: position })()).reset).to.equal(true);
     await insert(path, { n: 3 });
-    const news = await follow(path, { ds: name, since: position })();
-    expect(news.reset).to.equal(true);
-    const next = follow(path, { ds: name, since: news.position });
+    const rest = await follow(path, { ds: name, since: position })();
+    expect(rest.reset).to.equal(true);
+    const next = follow(path, { ds: name, since: rest.position });
     await insert(path, { n: 4 });
     expect((await next()).inserted.map(({ data }) => data)).to.deep.equal([{ n: 4 }]);
   });
@@ -166,9 +166,9 @@ describe("a subscription to a data source", () => {
       [id],
     );
     await service.db.query("DELETE FROM data_source_change WHERE data_source_id = $1", [id]);
-    const news = await follow(path, { since: position })();
-    expect(news.reset).to.equal(true);
-    const again = follow(path, { since: news.position });
+    const rest = await follow(path, { since: position })();
+    expect(rest.reset).to.equal(true);
+    const again = follow(path, { since: rest.position });
     const entry = await insert(path, { n: 2 });
     expect((await again()).inserted.map((inserted) => inserted.id)).to.deep.equal([entry.id]);
   });
@@ -289,9 +289,9 @@ describe("a subscription to a data source", () => {
     const { position: since } = await follow(path, {}, "live")();
     await clients.pop()!.dispose();
     await service.rest("PUT", path, { body: { accessRules: [{ type: ["select"], allow: "all" }] } });
-    const news = await follow(path, { since }, "live")();
-    expect(withoutPosition(news)).to.deep.equal({ ...nothing, reset: true });
-    const next = follow(path, { since: news.position }, "live");
+    const rest = await follow(path, { since }, "live")();
+    expect(withoutPosition(rest)).to.deep.equal({ ...nothing, reset: true });
+    const next = follow(path, { since: rest.position }, "live");
     const { id } = await insert(path, { Secret: 2 });
     expect(withoutPosition(await next())).to.deep.equal({ ...nothing, inserted: [{ id, data: { Secret: 2 } }] });
   });

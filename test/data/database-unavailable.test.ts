@@ -61,8 +61,8 @@ describe("a lost connection to the database", () => {
   });
 
   it("is reported if there is no connection, or none is free in time", async () => {
-    const nowhere = Object.assign(new URL(database.url), { port: "9" }).href;
-    expect(isDatabaseUnavailable(await failureOf(openDatabase(nowhere, 1)))).to.equal(true);
+    const unreachableUrl = Object.assign(new URL(database.url), { port: "9" }).href;
+    expect(isDatabaseUnavailable(await failureOf(openDatabase(unreachableUrl, 1)))).to.equal(true);
     const holders = [db.createQueryRunner(), db.createQueryRunner()];
     await Promise.all(holders.map((holder) => holder.connect()));
     expect(isDatabaseUnavailable(await failureOf(db.query("SELECT 1")))).to.equal(true);

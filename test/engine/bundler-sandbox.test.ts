@@ -82,9 +82,9 @@ describe("the process in which packages are bundled", () => {
       chmodSync(folder, 0o777);
       chmodSync(join(folder, "kept"), 0o666);
     }
-    const { connect: _, environ: __, ...ofFiles } = (await probeReport()).outcomes;
+    const { connect: _, environ: __, ...fileOutcomes } = (await probeReport()).outcomes;
     const refused = "EACCES";
-    expect(ofFiles).to.deep.equal({
+    expect(fileOutcomes).to.deep.equal({
       ...{ write: refused, truncate: refused, create: refused, folder: refused, remove: refused, shell: "refused" },
     });
     expect(readdirSync(folder)).to.deep.equal(["kept"]);
@@ -143,18 +143,21 @@ describe("the process in which packages are bundled", () => {
       `is not replaced by a weaker one because ${cause}: the next package is bundled in the strictest`,
       async () => {
         const mark = join(folder, cause.replaceAll(" ", "-"));
-        const failsOnce = ["sh", "-c", `if mkdir ${mark}; then ${command}; fi; exec "$0" "$@"`];
-        const { bundler, lines } = bundlerWith({ unshareCommand: [...failsOnce, ...UNSHARE_COMMAND], sandbox: false });
+        const failOnceCommand = ["sh", "-c", `if mkdir ${mark}; then ${command}; fi; exec "$0" "$@"`];
+        const { bundler, lines } = bundlerWith({
+          unshareCommand: [...failOnceCommand, ...UNSHARE_COMMAND],
+          sandbox: false,
+        });
         chmodSync(folder, 0o777);
         const refusal = await errorOf(bundler.bundle([LIBRARY_ARCHIVE]));
         expect(refusal).to.be.instanceOf(BundlerBusyError);
         expect(refusal.message).to.contain(message);
         expect((await bundler.bundle([LIBRARY_ARCHIVE])).global).to.equal("thing");
-        const undisturbed = bundlerWith({});
+        const strictBundler = bundlerWith({});
         const { commands: _, ...protections } = await bundler.findSandbox();
-        const { commands: __, ...strictest } = await undisturbed.bundler.findSandbox();
-        expect(protections).to.deep.equal(strictest);
-        expect(lines).to.deep.equal(undisturbed.lines);
+        const { commands: __, ...strictProtections } = await strictBundler.bundler.findSandbox();
+        expect(protections).to.deep.equal(strictProtections);
+        expect(lines).to.deep.equal(strictBundler.lines);
       },
     );
 

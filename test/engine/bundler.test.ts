@@ -168,9 +168,12 @@ describe("a package that is bundled", () => {
     const parent = spawn(process.execPath, ["-e", code], { stdio: ["pipe", "pipe", "inherit"] });
     try {
       const [output] = await once(parent.stdout, "data");
-      const ofChild = await readProcessTreeMemory(Number(output));
-      expect(ofChild).to.be.above(20 * 2 ** 20);
-      expect(await readProcessTreeMemory(parent.pid!)).to.be.within(ofChild + 20 * 2 ** 20, ofChild + 200 * 2 ** 20);
+      const childBytes = await readProcessTreeMemory(Number(output));
+      expect(childBytes).to.be.above(20 * 2 ** 20);
+      expect(await readProcessTreeMemory(parent.pid!)).to.be.within(
+        childBytes + 20 * 2 ** 20,
+        childBytes + 200 * 2 ** 20,
+      );
     } finally {
       // The child ends when its input is closed, and then the parent ends too.
       parent.stdin.end();
@@ -216,10 +219,10 @@ describe("the script of a package", () => {
     expect(await globalsOfScript("thing.one", { "index.js": compiled })).to.equal(1);
     expect(await globalsOfScript("String(thing)", { "index.js": "module.exports = null" })).to.equal("null");
     expect(await globalsOfScript("thing.a", { "index.json": '{"a":1}' }, { main: "index.json" })).to.equal(1);
-    const modern = { "index.js": "export const one = 1; export default 'own'" };
-    expect(await globalsOfScript("thing", modern, MODULE_MANIFEST)).to.equal("own");
+    const moduleFiles = { "index.js": "export const one = 1; export default 'own'" };
+    expect(await globalsOfScript("thing", moduleFiles, MODULE_MANIFEST)).to.equal("own");
     expect(
-      await globalsOfScript("[thing.one, thing.default].join()", { ...modern, ...NAMESPACE }, MODULE_MANIFEST),
+      await globalsOfScript("[thing.one, thing.default].join()", { ...moduleFiles, ...NAMESPACE }, MODULE_MANIFEST),
     ).to.equal("1,own");
     expect(
       await globalsOfScript("thing.one", { "index.js": "export * from './a.js'", "a.js": "export const one = 1" }),
@@ -233,7 +236,10 @@ describe("the script of a package", () => {
   it("has no copy of unused exports, which each run would create again", async () => {
     const old = await scriptOf({ "index.js": "exports.one = 1; exports.two = 2" });
     expect(old).not.to.match(/getOwnPropertyNames\w*\(|getOwnPropertyDescriptor/);
-    const modern = await scriptOf({ "index.js": "export const one = 'unused'; export default 'own'" }, MODULE_MANIFEST);
-    expect(modern).to.include("own").and.not.include("unused");
+    const moduleFiles = await scriptOf(
+      { "index.js": "export const one = 'unused'; export default 'own'" },
+      MODULE_MANIFEST,
+    );
+    expect(moduleFiles).to.include("own").and.not.include("unused");
   });
 });

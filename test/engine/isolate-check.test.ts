@@ -99,11 +99,11 @@ describe("the syntax check of code in an isolate", () => {
   });
 
   it("stops at its time limit and serves the next", async () => {
-    const hasty = createCompileChecker({ concurrency: 1, timeoutMs: 1 });
-    const error: unknown = await hasty.check(LARGE_SOURCES[3]![1]).catch((reason: unknown) => reason);
+    const impatientChecker = createCompileChecker({ concurrency: 1, timeoutMs: 1 });
+    const error: unknown = await impatientChecker.check(LARGE_SOURCES[3]![1]).catch((reason: unknown) => reason);
     expect(error).to.be.instanceOf(ActionError).with.property("message", "code takes longer than 1 ms to compile");
     await check("async function execute() {}");
-    await hasty.close();
+    await impatientChecker.close();
   });
 
   longTest("lets the process exit while V8 compiles, and starts no check that waits", async () => {

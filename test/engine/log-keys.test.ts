@@ -52,7 +52,7 @@ async function loggedKeys(source: string): Promise<string[]> {
   return keys;
 }
 
-const reservedIn = async (source: string) => (await loggedKeys(source)).filter((key) => RESERVED.includes(key));
+const listReservedKeys = async (source: string) => (await loggedKeys(source)).filter((key) => RESERVED.includes(key));
 
 describe("the keys of log lines", () => {
   after(() => stop());
@@ -65,8 +65,8 @@ describe("the keys of log lines", () => {
       .filter(({ source }) => /log\b/i.test(source));
     const keys = await Promise.all(sources.map(({ source }) => loggedKeys(source)));
     expect(keys.flat()).to.have.length.above(100);
-    const found = keys.flatMap((ofFile, at) =>
-      ofFile.filter((key) => RESERVED.includes(key)).map((key) => `${sources[at]!.file}: ${key}`),
+    const found = keys.flatMap((keysOfFile, at) =>
+      keysOfFile.filter((key) => RESERVED.includes(key)).map((key) => `${sources[at]!.file}: ${key}`),
     );
     expect(found).to.deep.equal([]);
   });
@@ -84,6 +84,7 @@ describe("the keys of log lines", () => {
       'log[level]({ work: () => ({ pid }), time }, "x"); log.child({ pid: 1 })': ["time", "pid"],
       "blog({ pid }); log.warn(`${pid}`); console.warn({ pid })": [],
     };
-    for (const [source, keys] of Object.entries(samples)) expect(await reservedIn(source), source).to.deep.equal(keys);
+    for (const [source, keys] of Object.entries(samples))
+      expect(await listReservedKeys(source), source).to.deep.equal(keys);
   });
 });

@@ -51,7 +51,7 @@ describe("a PostgreSQL channel that is followed", () => {
     await until(() => has);
     end();
   }
-  const lastAsked = async () =>
+  const readLastStatement = async () =>
     (await client.query(`SELECT query FROM pg_stat_activity WHERE ${OWN_CONNECTIONS}`)).rows[0]?.query;
 
   it("is listened to from the first follower on, who waits for that; others need not wait", async () => {
@@ -68,7 +68,7 @@ describe("a PostgreSQL channel that is followed", () => {
     await waitForNotifications();
     expect(received.slice(3)).to.deep.equal(["second 2"]);
     endOther();
-    await until(async () => (await lastAsked()) === 'UNLISTEN "now_and_then"');
+    await until(async () => (await readLastStatement()) === 'UNLISTEN "now_and_then"');
   });
 
   it("is no longer listened to some time after its last follower has left, unless another one follows", async () => {
@@ -83,11 +83,11 @@ describe("a PostgreSQL channel that is followed", () => {
     await waitForNotifications();
     expect(received).to.deep.equal(["third still"]);
     endThird();
-    await until(async () => (await lastAsked()) === 'UNLISTEN "now_and_then"');
+    await until(async () => (await readLastStatement()) === 'UNLISTEN "now_and_then"');
     const endFourth = follow("fourth");
-    await until(async () => (await lastAsked()) === 'LISTEN "now_and_then"');
+    await until(async () => (await readLastStatement()) === 'LISTEN "now_and_then"');
     endFourth();
-    await until(async () => (await lastAsked()) === 'UNLISTEN "now_and_then"');
+    await until(async () => (await readLastStatement()) === 'UNLISTEN "now_and_then"');
   });
 
   it("is listened to again after a lost connection, of which each follower is notified", async () => {

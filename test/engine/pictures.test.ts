@@ -16,7 +16,7 @@ import { longTest } from "../harness/samples.js";
 
 const CHILD_PROGRAM = fileURLToPath(new URL("../../src/engine/pictures/child.js", import.meta.url));
 const GIF = Buffer.from("R0lGODlhAQABAIAAAP///wAAACH5BAAAAAAALAAAAAABAAEAAAICRAEAOw==", "base64");
-const RESIZING: PictureResizeOptions = { width: null, format: "png", quality: 80 };
+const RESIZE_OPTIONS: PictureResizeOptions = { width: null, format: "png", quality: 80 };
 
 describe("the process that decodes a picture", () => {
   let folder: string;
@@ -38,7 +38,7 @@ describe("the process that decodes a picture", () => {
     return { lines, processor: new PictureProcessor({ log, program }) };
   }
   const convert = (processor: PictureProcessor, source = Readable.from([GIF])) =>
-    processor.resize(source, "image/gif", RESIZING, 10_000);
+    processor.resize(source, "image/gif", RESIZE_OPTIONS, 10_000);
   const errorOf = (conversion: Promise<unknown>): Promise<unknown> =>
     conversion.then(
       () => expect.fail("the picture was converted"),
@@ -74,8 +74,8 @@ describe("the process that decodes a picture", () => {
     });
 
   it("runs under the service's account, with a warning, if another account cannot run its program", async () => {
-    const isOther = "process.getuid() === 64050";
-    const { lines, processor } = processorWith("unreadable", `if (${isOther}) process.exit(1);`);
+    const hasDecoderUid = "process.getuid() === 64050";
+    const { lines, processor } = processorWith("unreadable", `if (${hasDecoderUid}) process.exit(1);`);
     expect((await convert(processor)).subarray(1, 4).toString()).to.equal("PNG");
     expect(lines).to.have.length(process.getuid?.() === 0 ? 1 : 0);
   });
@@ -88,7 +88,7 @@ describe("the process that decodes a picture", () => {
        if (resize.quality === 82) process.kill(process.pid, "SIGKILL");`,
     );
     const errorAt = (quality: number) =>
-      errorOf(processor.resize(Readable.from([GIF]), "image/gif", { ...RESIZING, quality }, 10_000));
+      errorOf(processor.resize(Readable.from([GIF]), "image/gif", { ...RESIZE_OPTIONS, quality }, 10_000));
     expect(await errorAt(81)).to.be.instanceOf(InvalidPictureError);
     expect(await errorAt(82)).to.be.instanceOf(PictureProcessBusyError);
     expect((await convert(processor)).subarray(1, 4).toString()).to.equal("PNG");

@@ -27,7 +27,7 @@ describe("the rate window", () => {
     apps += 1;
   });
 
-  const burst = (calls: number, limit: number): Promise<RateLimitDecision[]> =>
+  const sendBurst = (calls: number, limit: number): Promise<RateLimitDecision[]> =>
     Promise.all(
       Array.from({ length: calls }, (_, index) =>
         windows[index % 2]!.admitCall(apps, "manage", { limit, windowMs: WINDOW_MS }),
@@ -56,7 +56,7 @@ describe("the rate window", () => {
       let passed = 0;
       for (let round = 0; round < 50; round += 1) {
         const startedAt = Date.now() + passed;
-        const count = accepted(await burst(20, limit));
+        const count = accepted(await sendBurst(20, limit));
         stamps.push(...(count === 0 ? [] : (await hits()).slice(-count)).map((hit) => hit + passed));
         if (count < 20) {
           const newest = stamps.at(-1)!;
@@ -74,24 +74,24 @@ describe("the rate window", () => {
   }
 
   it("does not count rejected calls", async () => {
-    await burst(10, 10);
-    expect(accepted(await burst(50, 10))).to.equal(0);
+    await sendBurst(10, 10);
+    expect(accepted(await sendBurst(50, 10))).to.equal(0);
     await passTime(WINDOW_MS);
-    expect(accepted(await burst(20, 10))).to.equal(10);
+    expect(accepted(await sendBurst(20, 10))).to.equal(10);
   });
 
   it("accepts a call at the returned time, and none half a window earlier", async () => {
-    const [first] = await burst(3, 3);
-    const [{ accepted: taken, remaining, nextAcceptedAt }] = (await burst(1, 3)) as [RateLimitDecision];
+    const [first] = await sendBurst(3, 3);
+    const [{ accepted: taken, remaining, nextAcceptedAt }] = (await sendBurst(1, 3)) as [RateLimitDecision];
     expect({ taken, remaining, nextAcceptedAt }).to.deep.equal({
       taken: false,
       remaining: 0,
       nextAcceptedAt: first!.nextAcceptedAt,
     });
     await passTime(nextAcceptedAt.getTime() - Date.now() - WINDOW_MS / 2);
-    expect(accepted(await burst(1, 3))).to.equal(0);
+    expect(accepted(await sendBurst(1, 3))).to.equal(0);
     await passTime(WINDOW_MS / 2);
-    expect(accepted(await burst(1, 3))).to.equal(1);
+    expect(accepted(await sendBurst(1, 3))).to.equal(1);
   });
 
   it("returns how many calls are left and when the next one is possible", async () => {
@@ -109,18 +109,18 @@ describe("the rate window", () => {
   });
 
   it("applies a limit that was lowered, and one that was raised", async () => {
-    await burst(20, 20);
-    expect(accepted(await burst(1, 5))).to.equal(0);
-    expect(accepted(await burst(20, 30))).to.equal(10);
+    await sendBurst(20, 20);
+    expect(accepted(await sendBurst(1, 5))).to.equal(0);
+    expect(accepted(await sendBurst(20, 30))).to.equal(10);
   });
 
   it("keeps its order if the machine's clock is set back", async () => {
-    await burst(1, 5);
+    await sendBurst(1, 5);
     await passTime(-30_000);
-    await burst(4, 5);
+    await sendBurst(4, 5);
     const stamps = await hits();
     expect(stamps).to.deep.equal([...stamps].sort((a, b) => a - b));
-    expect(accepted(await burst(1, 5))).to.equal(0);
+    expect(accepted(await sendBurst(1, 5))).to.equal(0);
   });
 
   it("uses the window of its class", async () => {
@@ -134,7 +134,7 @@ describe("the rate window", () => {
   });
 
   it("counts apps and classes separately", async () => {
-    await burst(5, 5);
+    await sendBurst(5, 5);
     const five = { limit: 5, windowMs: WINDOW_MS };
     const others = [
       await windows[0]!.admitCall(apps, "run", five),

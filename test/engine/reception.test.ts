@@ -17,7 +17,7 @@ describe("reception of uploads", () => {
   after(() => rmSync(folder, { recursive: true }));
 
   it("a sender that stops gives its turn to others, and continues later", async () => {
-    const reception = new UploadReceiver(folder, new FairSemaphore(1, 1));
+    const receiver = new UploadReceiver(folder, new FairSemaphore(1, 1));
     const { promise: spoken, resolve: speak } = Promise.withResolvers<void>();
     const { promise: started, resolve: markStarted } = Promise.withResolvers<void>();
     async function* silent(): AsyncGenerator<Buffer> {
@@ -29,16 +29,16 @@ describe("reception of uploads", () => {
     async function* quick(): AsyncGenerator<Buffer> {
       yield Buffer.alloc(100 * KB, 7);
     }
-    const slow = reception.receive("slow", silent(), 1_000, "a");
+    const slow = receiver.receive("slow", silent(), 1_000, "a");
     await started;
-    expect((await reception.receive("quick", quick(), 200 * KB, "b")).bytes).to.equal(100 * KB);
+    expect((await receiver.receive("quick", quick(), 200 * KB, "b")).bytes).to.equal(100 * KB);
     speak();
     const checksum = createHash("sha256").update("first second").digest("hex");
     expect(await slow).to.include({ bytes: 12, checksum });
   });
 
   it("a slow sender does not make others wait", async () => {
-    const reception = new UploadReceiver(folder, new FairSemaphore(1, 1));
+    const receiver = new UploadReceiver(folder, new FairSemaphore(1, 1));
     let isOver = false;
     const { promise: started, resolve: markStarted } = Promise.withResolvers<void>();
     async function* trickle(): AsyncGenerator<Buffer> {
@@ -51,15 +51,15 @@ describe("reception of uploads", () => {
     async function* quick(): AsyncGenerator<Buffer> {
       yield Buffer.alloc(100 * KB, 7);
     }
-    const slow = reception.receive("trickle", trickle(), 1_000_000, "a");
+    const slow = receiver.receive("trickle", trickle(), 1_000_000, "a");
     await started;
-    expect((await reception.receive("beside", quick(), 200 * KB, "b")).bytes).to.equal(100 * KB);
+    expect((await receiver.receive("beside", quick(), 200 * KB, "b")).bytes).to.equal(100 * KB);
     isOver = true;
     expect((await slow).bytes).to.be.greaterThan(0);
   });
 
   it("only as many are read at once as there are slots, and each gets a turn", async () => {
-    const reception = new UploadReceiver(folder, new FairSemaphore(2, 2));
+    const receiver = new UploadReceiver(folder, new FairSemaphore(2, 2));
     const turn = 64;
     const reading = new Map<string, number>();
     const order: string[] = [];
@@ -76,14 +76,14 @@ describe("reception of uploads", () => {
       }
     }
     const names = ["a", "b", "c", "d"];
-    const all = await Promise.all(names.map((name) => reception.receive(name, source(name), 10_000 * KB, name)));
+    const all = await Promise.all(names.map((name) => receiver.receive(name, source(name), 10_000 * KB, name)));
     expect(all.map(({ bytes }) => bytes)).to.deep.equal(names.map(() => 2 * turn * 64 * KB));
     expect(most).to.be.at.most(2);
     expect(new Set(order.slice(0, 4)), "all before any has a second turn").to.deep.equal(new Set(names));
   });
 
   it("an upload that ends early, or is too long, leaves no file and no used slot", async () => {
-    const reception = new UploadReceiver(folder, new FairSemaphore(1, 1));
+    const receiver = new UploadReceiver(folder, new FairSemaphore(1, 1));
     async function* broken(): AsyncGenerator<Buffer> {
       yield Buffer.from("x");
       throw new Error("gone");
@@ -96,12 +96,12 @@ describe("reception of uploads", () => {
         () => "taken",
         (error: Error) => error.message,
       );
-    expect(await refusal(reception.receive("broken", broken(), 10, 1))).to.equal("gone");
-    expect(await refusal(reception.receive("long", long(), 10 * KB, 1))).to.contain("more than");
+    expect(await refusal(receiver.receive("broken", broken(), 10, 1))).to.equal("gone");
+    expect(await refusal(receiver.receive("long", long(), 10 * KB, 1))).to.contain("more than");
     async function* whole(): AsyncGenerator<Buffer> {
       yield Buffer.from("x");
     }
-    expect((await reception.receive("whole", whole(), 10, 1)).bytes).to.equal(1);
+    expect((await receiver.receive("whole", whole(), 10, 1)).bytes).to.equal(1);
     expect(readdirSync(folder).filter((name) => name === "broken" || name === "long")).to.deep.equal([]);
   });
 });

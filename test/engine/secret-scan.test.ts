@@ -128,14 +128,14 @@ describe("the secret scan", () => {
   it("scans a long text without a place to split in linear time", async () => {
     let scanned = 0;
     const passed: string[] = [];
-    const counting: Pick<SecretScanner, "maskStartOfStreamedText"> = {
+    const countingScanner: Pick<SecretScanner, "maskStartOfStreamedText"> = {
       maskStartOfStreamedText: async (part) => {
         scanned += part.text.length;
         return scan.maskStartOfStreamedText(part);
       },
     };
     const stream = { push: (event: unknown) => event as string, characterCount: () => 0, finish: () => null as never };
-    const parts = new StreamedCompletionReader(stream, counting, async (part) => {
+    const parts = new StreamedCompletionReader(stream, countingScanner, async (part) => {
       passed.push(part);
     });
     for (let at = 0; at < 10_000; at += 1) await parts.push(Buffer.from(`data: "abcdefghij"\n\n`));
@@ -241,12 +241,12 @@ describe("the secret scan", () => {
           expect(single.findInJson(text), `${before} ${encoding}`).to.equal("_key");
           expect(single.find([{ text: single.mask({ text }) }]), `${before} ${encoding}, masked`).to.equal(null);
         }
-        const upper = back(
+        const uppercaseHex = back(
           Buffer.from(before + value)
             .toString("hex")
             .toUpperCase(),
         );
-        expect(single.find([{ text: upper }]), upper).to.equal("_key");
+        expect(single.find([{ text: uppercaseHex }]), uppercaseHex).to.equal("_key");
       }
     }
   });

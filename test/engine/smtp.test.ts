@@ -123,8 +123,8 @@ describe("smtp", () => {
   });
 
   it("reports an unknown result if the content was sent and no reply arrived", async () => {
-    const hangsUp = await startScriptedServer(acceptUpToContent((socket) => socket.destroy()));
-    expect((await smtp.deliver(to(hangsUp), OUTGOING_MAIL)).kind).to.equal("unsure");
+    const disconnectingPort = await startScriptedServer(acceptUpToContent((socket) => socket.destroy()));
+    expect((await smtp.deliver(to(disconnectingPort), OUTGOING_MAIL)).kind).to.equal("unsure");
     // On a busy machine, a delivery may time out too early. The test repeats it until the server has received the message.
     const kind = await until(async () => {
       let hasContent = false;

@@ -333,13 +333,13 @@ describe("the git client of the service", () => {
     await webhooks.deliverDue();
     const over = new AbortController();
     const order: string[] = [];
-    const impatient = webhooks.drain(over.signal).then(() => order.push("time is over"));
-    const patient = webhooks.drain(new AbortController().signal).then(() => order.push("drained"));
+    const limitedDrain = webhooks.drain(over.signal).then(() => order.push("time is over"));
+    const unlimitedDrain = webhooks.drain(new AbortController().signal).then(() => order.push("drained"));
     over.abort();
-    await impatient;
+    await limitedDrain;
     order.push("pull ends");
     ended.resolve(null);
-    await patient;
+    await unlimitedDrain;
     expect([order, removed]).to.deep.equal([["time is over", "pull ends", "drained"], [1]]);
     // A pull that is in progress at the time limit stays counted as an attempt, because the process may end before the pull.
     expect(returned).to.deep.equal([0]);

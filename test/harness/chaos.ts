@@ -14,7 +14,7 @@ import { type ServiceFleet, startFleet } from "./fleet.js";
 import { type DatabaseLoss, startRestartablePostgres } from "./gateway.js";
 import { insertPublishedActions } from "./published-actions.js";
 import { createFirstCredentials } from "./service.js";
-import { type FleetObservations, FREQUENT_FAULTS, injectFaults, type Pace, sendRequestsUntil } from "./unrest.js";
+import { type FaultPace, type FleetObservations, FREQUENT_FAULTS, injectFaults, sendRequestsUntil } from "./unrest.js";
 import { until } from "./until.js";
 
 /** Frequency of the schedules: each minute of an hour except the last, because the service rejects a schedule for every minute. */
@@ -33,7 +33,7 @@ export interface ChaosOptions {
   rate: number;
   /** Number of kills of instances, and of browsers if `pace` includes them. */
   kills: number;
-  pace?: Pace;
+  pace?: FaultPace;
   /** Webhook that receives alerts about failed runs. Without it, the test creates no alert rules. */
   hook?: AlertHook;
   /** Ways to lose the database, in order. The test restores the database after each loss. */

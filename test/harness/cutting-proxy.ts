@@ -11,19 +11,19 @@ export interface CuttingProxy {
   /** Number of cut connections. */
   cuts(): number;
   /** Number of responses of the database that the proxy has dropped. */
-  answersLost(): number;
-  /** Until `heal`, cuts each current and new connection after a random number of bytes. */
+  droppedAnswers(): number;
+  /** Until `restore`, cuts each current and new connection after a random number of bytes. */
   cut(): void;
   /** Drops the response to the next statement that contains `to`, or the next response that contains `with`. Then cuts the connection. */
-  loseAnswer(which: { to: string } | { with: string }): void;
+  dropAnswer(condition: { to: string } | { with: string }): void;
   /**
    * Withholds the response to the next statement that contains `to`. Resolves, at this statement, to a function that cuts the connection.
    */
   withhold(to: string): Promise<() => void>;
-  /** Until `heal`, forwards no data in either direction. All connections stay open. */
-  silence(): void;
-  /** Ends `cut` and `silence`. Connections that the proxy has cut stay closed. */
-  heal(): void;
+  /** Until `restore`, forwards no data in either direction. All connections stay open. */
+  stopForwarding(): void;
+  /** Ends `cut` and `stopForwarding`. Connections that the proxy has cut stay closed. */
+  restore(): void;
   stop(): Promise<void>;
 }
 
@@ -32,9 +32,9 @@ interface ProxyConnection {
   /** Number of bytes until the cut; null if none is planned. */
   bytesLeft: number | null;
   /** True if the proxy ends the connection instead of forwarding the server's next response. */
-  mute: boolean;
+  isMuted: boolean;
   /** True if the proxy drops all further bytes from the server, but keeps the connection open. */
-  withheld: boolean;
+  isResponseWithheld: boolean;
 }
 
 export async function startCuttingProxy(target: string): Promise<CuttingProxy> {
@@ -43,7 +43,7 @@ export async function startCuttingProxy(target: string): Promise<CuttingProxy> {
   let cutting = false;
   let silent = false;
   let cuts = 0;
-  let answersLost = 0;
+  let droppedAnswers = 0;
   let unanswered: { to?: string; with?: string } = {};
   let withholding: { to: string; resolve: (cut: () => void) => void } | null = null;
 
@@ -58,22 +58,22 @@ export async function startCuttingProxy(target: string): Promise<CuttingProxy> {
     }
   }
 
-  /** Returns true if the chunk is a response that the proxy drops. Plans the drop if the chunk contains the text of `loseAnswer`. */
+  /** Returns true if the chunk is a response that the proxy drops. Plans the drop if the chunk contains the text of `dropAnswer`. */
   function isLost(connection: ProxyConnection, chunk: Buffer, from: Socket): boolean {
     const isAnswer = from === connection.sockets[1];
     const named = isAnswer ? unanswered.with : unanswered.to;
     if (named !== undefined && chunk.includes(named)) {
-      connection.mute = true;
+      connection.isMuted = true;
       unanswered = {};
     }
-    return isAnswer && connection.mute;
+    return isAnswer && connection.isMuted;
   }
 
   /** Returns true if the chunk is a withheld response. Starts to withhold if the chunk is the statement that `withhold` waits for. */
   function isWithheld(connection: ProxyConnection, chunk: Buffer, from: Socket): boolean {
-    if (from === connection.sockets[1]) return connection.withheld;
+    if (from === connection.sockets[1]) return connection.isResponseWithheld;
     if (withholding && chunk.includes(withholding.to)) {
-      connection.withheld = true;
+      connection.isResponseWithheld = true;
       withholding.resolve(() => closeConnection(connection));
       withholding = null;
     }
@@ -83,7 +83,7 @@ export async function startCuttingProxy(target: string): Promise<CuttingProxy> {
   function forwardChunk(connection: ProxyConnection, chunk: Buffer, from: Socket, to: Socket): void {
     if (isWithheld(connection, chunk, from)) return;
     if (isLost(connection, chunk, from)) {
-      answersLost += 1;
+      droppedAnswers += 1;
       closeConnection(connection);
       return;
     }
@@ -104,8 +104,8 @@ export async function startCuttingProxy(target: string): Promise<CuttingProxy> {
     const connection: ProxyConnection = {
       sockets: [near, far],
       bytesLeft: cutting ? bytesUntilCut() : null,
-      mute: false,
-      withheld: false,
+      isMuted: false,
+      isResponseWithheld: false,
     };
     connections.add(connection);
     for (const [from, to] of [
@@ -126,20 +126,20 @@ export async function startCuttingProxy(target: string): Promise<CuttingProxy> {
   return {
     url: url.href,
     cuts: () => cuts,
-    answersLost: () => answersLost,
+    droppedAnswers: () => droppedAnswers,
     cut() {
       cutting = true;
       for (const connection of connections) connection.bytesLeft = bytesUntilCut();
     },
-    loseAnswer(which) {
-      unanswered = which;
+    dropAnswer(condition) {
+      unanswered = condition;
     },
     withhold: (to) => new Promise((resolve) => (withholding = { to, resolve })),
-    silence() {
+    stopForwarding() {
       silent = true;
       for (const { sockets } of connections) for (const socket of sockets) socket.pause();
     },
-    heal() {
+    restore() {
       cutting = false;
       silent = false;
       for (const connection of connections) connection.bytesLeft = null;

@@ -104,7 +104,7 @@ export async function cutDatabaseConnections(count: number): Promise<CutsOutcome
     await Promise.all([...callers, ticks]).catch((error) => {
       if (!ended) throw error;
     });
-    proxy.heal();
+    proxy.restore();
     const reconnectedAt = performance.now();
     const readyMs = ended
       ? Number.NaN

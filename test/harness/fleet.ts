@@ -123,7 +123,9 @@ export async function startFleet(options: {
       instances[Math.floor(Math.random() * size)]!.signal("SIGKILL");
     },
     killBrowser() {
-      const found = instances.flatMap((instance) => instance.offspring()).filter((line) => line.includes("chromium"));
+      const found = instances
+        .flatMap((instance) => instance.listRemainingProcesses())
+        .filter((line) => line.includes("chromium"));
       const chosen = found[Math.floor(Math.random() * found.length)];
       if (chosen) endProcess(Number(chosen.split(" ")[0]));
     },

@@ -38,11 +38,11 @@ export async function startRestartablePostgres(): Promise<RestartablePostgres> {
       settings: { fsync: "off", max_connections: "200" },
     });
   let postgres: EmbeddedPostgres | null = await start();
-  let reachable = true;
+  let isReachable = true;
   const password = new URL(postgres.url).password;
   const sockets = new Set<Socket>();
-  const gate = createServer((client) => {
-    const port = reachable && postgres && Number(new URL(postgres.url).port);
+  const proxyServer = createServer((client) => {
+    const port = isReachable && postgres && Number(new URL(postgres.url).port);
     if (!port) return void client.destroy();
     const server = connect(port, "127.0.0.1");
     for (const [socket, other] of [
@@ -54,17 +54,17 @@ export async function startRestartablePostgres(): Promise<RestartablePostgres> {
     }
     client.pipe(server).pipe(client);
   });
-  await new Promise<void>((resolve) => gate.listen(0, "127.0.0.1", resolve));
+  await new Promise<void>((resolve) => proxyServer.listen(0, "127.0.0.1", resolve));
   const url = new URL(postgres.url);
-  url.port = String((gate.address() as AddressInfo).port);
+  url.port = String((proxyServer.address() as AddressInfo).port);
   url.password = password;
 
   async function lose(loss: DatabaseLoss): Promise<() => Promise<void>> {
     if (loss === "cut off") {
-      reachable = false;
+      isReachable = false;
       for (const socket of sockets) socket.destroy();
       return async () => {
-        reachable = true;
+        isReachable = true;
       };
     }
     const last = postgres;
@@ -88,7 +88,7 @@ export async function startRestartablePostgres(): Promise<RestartablePostgres> {
     lose,
     restart: async () => (await lose("SIGINT"))(),
     async stop() {
-      gate.close();
+      proxyServer.close();
       for (const socket of sockets) socket.destroy();
       await postgres?.stop();
       rmSync(folder, { recursive: true, force: true });

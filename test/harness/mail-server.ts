@@ -82,15 +82,15 @@ export async function startMailServer(behaviour: MailServerBehaviour = {}): Prom
         const messageId = /^Message-ID: (.*)$/im.exec(text)?.[1]?.trim() ?? "";
         const from = session.envelope.mailFrom ? session.envelope.mailFrom.address : "";
         const received = { messageId, from, to: session.envelope.rcptTo.map(({ address }) => address), text };
-        const manner = mail.behaviour.onData?.(received) ?? null;
-        if (manner === "silence") return;
-        if (manner === null || manner === "accept and disconnect") acceptMessage(received);
-        if (manner === "accept and disconnect") {
+        const response = mail.behaviour.onData?.(received) ?? null;
+        if (response === "silence") return;
+        if (response === null || response === "accept and disconnect") acceptMessage(received);
+        if (response === "accept and disconnect") {
           for (const connection of server.connections)
             (connection as unknown as { _socket: { destroy(): void } })._socket.destroy();
           return;
         }
-        done(manner ? failure(manner) : null);
+        done(response ? failure(response) : null);
       });
     },
   };

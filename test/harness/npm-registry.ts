@@ -72,16 +72,18 @@ export async function startRegistry(): Promise<TestRegistry> {
     const all = versions.get(name);
     if (!all) return void response.writeHead(404).end("{}");
     const newest = [...all.keys()].at(-1);
-    const described = [...all.values()].map((published) => [
+    const manifests = [...all.values()].map((published) => [
       published.version,
-      { ...published.manifest, name, version: published.version, dist: distOf(published) },
+      { ...published.manifest, name, version: published.version, dist: createDist(published) },
     ]);
-    const dated = [...all.values()].filter(({ publishedAt }) => publishedAt !== undefined);
-    const time = Object.fromEntries(dated.map(({ version: of, publishedAt }) => [of, publishedAt!.toISOString()]));
-    const document = { name, "dist-tags": { latest: newest }, versions: Object.fromEntries(described) };
-    return void response.end(JSON.stringify(dated.length > 0 ? { ...document, time } : document));
+    const packagesWithTime = [...all.values()].filter(({ publishedAt }) => publishedAt !== undefined);
+    const time = Object.fromEntries(
+      packagesWithTime.map(({ version: of, publishedAt }) => [of, publishedAt!.toISOString()]),
+    );
+    const document = { name, "dist-tags": { latest: newest }, versions: Object.fromEntries(manifests) };
+    return void response.end(JSON.stringify(packagesWithTime.length > 0 ? { ...document, time } : document));
   });
-  const distOf = ({ name, version, archive, integrity }: PublishedPackage & { archive: Buffer }) => ({
+  const createDist = ({ name, version, archive, integrity }: PublishedPackage & { archive: Buffer }) => ({
     tarball: `${registry.url}/-/${name}/${version}.tgz`,
     integrity: integrity ?? `sha512-${createHash("sha512").update(archive).digest("base64")}`,
   });

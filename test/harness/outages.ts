@@ -105,7 +105,7 @@ export async function startOutages(roles: readonly string[]) {
     }
   }
 
-  async function verdictOf(keys: ReadonlySet<string>, answeredKeys: ReadonlySet<string>): Promise<OutageVerdict> {
+  async function createVerdict(keys: ReadonlySet<string>, answeredKeys: ReadonlySet<string>): Promise<OutageVerdict> {
     const count = (key: string) => witness.requestCounts.get(key) ?? 0;
     // Retries the query, because a new connection may exceed its time limit on a busy machine.
     const ended: Record<string, string>[] = await until(() =>
@@ -147,7 +147,7 @@ export async function startOutages(roles: readonly string[]) {
       });
       await Promise.all(late);
       await Promise.race([Promise.all(callers), delay(CASE_LIMIT_MS, undefined, { ref: false })]);
-      return verdictOf(keys, answeredKeys);
+      return createVerdict(keys, answeredKeys);
     },
     crashes: () => fleet.crashes(),
     async stop() {

@@ -28,9 +28,9 @@ interface StatementExecutor {
 }
 
 function countRowsRead(plan: QueryPlan): number {
-  const each =
+  const rowsPerLoop =
     plan["Actual Rows"] + (plan["Rows Removed by Filter"] ?? 0) + (plan["Rows Removed by Index Recheck"] ?? 0);
-  const ownRows = plan["Relation Name"] || plan["Index Name"] ? each * plan["Actual Loops"] : 0;
+  const ownRows = plan["Relation Name"] || plan["Index Name"] ? rowsPerLoop * plan["Actual Loops"] : 0;
   return (plan.Plans ?? []).reduce((sum, below) => sum + countRowsRead(below), ownRows);
 }
 

@@ -42,7 +42,7 @@ export interface ServiceProcess {
   signal(name: NodeJS.Signals): void;
   ended: Promise<{ code: number | null; signal: NodeJS.Signals | null }>;
   /** Command lines of live processes that the service started, or that use its folder. The service itself is not included. */
-  offspring(): string[];
+  listRemainingProcesses(): string[];
   /** Kills the service and its remaining processes, and removes its folder. */
   clean(): Promise<void>;
 }
@@ -163,7 +163,8 @@ export function startProcess(
     credentials: () => JSON.parse(readFileSync(join(dataDir, "credentials.json"), "utf8")),
     signal: (name) => void child.kill(name),
     ended,
-    offspring: () => descendantsOf(pid, dataDir, known).map(({ command, pid: id }) => `${id} ${command.slice(0, 80)}`),
+    listRemainingProcesses: () =>
+      descendantsOf(pid, dataDir, known).map(({ command, pid: id }) => `${id} ${command.slice(0, 80)}`),
     async clean() {
       child.kill("SIGKILL");
       for (const descendant of descendantsOf(pid, dataDir, known)) end(descendant.pid);

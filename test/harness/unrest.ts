@@ -19,7 +19,7 @@ export interface FleetObservations {
   readyWhileWaiting: number;
 }
 
-const between = (from: number, to: number) => delay(from + Math.random() * (to - from));
+const waitBetween = (from: number, to: number) => delay(from + Math.random() * (to - from));
 
 async function countReady(fleet: ServiceFleet): Promise<number> {
   const probes = fleet.urls().map((url) =>
@@ -32,27 +32,27 @@ async function countReady(fleet: ServiceFleet): Promise<number> {
 }
 
 /** Pauses before each kill and before each loss of the database: minimum and maximum in milliseconds. */
-export interface Pace {
+export interface FaultPace {
   kill: readonly [number, number];
   loss: readonly [number, number];
   /** Every n-th kill ends a process of a browser instead of an instance; by default, none does. */
   browserEvery?: number;
 }
 
-export const FREQUENT_FAULTS: Pace = { kill: [1_000, 1_000], loss: [500, 1_500] };
+export const FREQUENT_FAULTS: FaultPace = { kill: [1_000, 1_000], loss: [500, 1_500] };
 
 /** Causes one outage for each item of `losses`. Counts instances that report READY meanwhile. Calls `back` after each outage. */
 async function causeOutages(
-  options: { postgres: RestartablePostgres; fleet: ServiceFleet; losses: readonly DatabaseLoss[]; pace: Pace },
-  seen: FleetObservations,
+  options: { postgres: RestartablePostgres; fleet: ServiceFleet; losses: readonly DatabaseLoss[]; pace: FaultPace },
+  observations: FleetObservations,
   back: (at: Date) => void,
 ): Promise<void> {
   const { postgres, fleet, losses, pace } = options;
   for (const loss of losses) {
-    await between(...pace.loss);
+    await waitBetween(...pace.loss);
     const restore = await postgres.lose(loss);
-    await between(300, 1_200);
-    seen.readyWhileAway += await countReady(fleet);
+    await waitBetween(300, 1_200);
+    observations.readyWhileAway += await countReady(fleet);
     await restore();
     back(new Date());
   }
@@ -61,7 +61,7 @@ async function causeOutages(
 async function watchQueue(
   db: Db,
   fleet: ServiceFleet,
-  seen: FleetObservations,
+  observations: FleetObservations,
   since: () => Date,
   over: () => boolean,
 ) {
@@ -74,8 +74,8 @@ async function watchQueue(
         [from],
       )
       .catch(() => [{ ms: 0 }]);
-    if (from === since()) seen.longestQueuedMs = Math.max(seen.longestQueuedMs, row.ms);
-    if (row.ms > WAIT_LIMIT_MS) seen.readyWhileWaiting += await countReady(fleet);
+    if (from === since()) observations.longestQueuedMs = Math.max(observations.longestQueuedMs, row.ms);
+    if (row.ms > WAIT_LIMIT_MS) observations.readyWhileWaiting += await countReady(fleet);
     await delay(POLL_MS);
   }
 }
@@ -90,16 +90,16 @@ export async function injectFaults(options: {
   db: Db;
   kills: number;
   losses: readonly DatabaseLoss[];
-  pace: Pace;
+  pace: FaultPace;
   work: (over: () => boolean) => Promise<unknown>;
 }): Promise<FleetObservations> {
   const { fleet, db, kills, pace, work } = options;
-  const seen: FleetObservations = { longestQueuedMs: 0, readyWhileAway: 0, readyWhileWaiting: 0 };
+  const observations: FleetObservations = { longestQueuedMs: 0, readyWhileAway: 0, readyWhileWaiting: 0 };
   let since = new Date();
   let over = false;
   const killInstances = (async () => {
     for (let kill = 1; kill <= kills; kill += 1) {
-      await between(...pace.kill);
+      await waitBetween(...pace.kill);
       if (pace.browserEvery && kill % pace.browserEvery === 0) fleet.killBrowser();
       else fleet.killInstance();
     }
@@ -107,18 +107,18 @@ export async function injectFaults(options: {
   const queueWatch = watchQueue(
     db,
     fleet,
-    seen,
+    observations,
     () => since,
     () => over,
   );
   const working = work(() => over);
   try {
-    await Promise.all([killInstances, causeOutages(options, seen, (at) => (since = at))]);
+    await Promise.all([killInstances, causeOutages(options, observations, (at) => (since = at))]);
   } finally {
     over = true;
     await Promise.all([queueWatch, working]);
   }
-  return seen;
+  return observations;
 }
 
 /** Sends the requests of one caller until `over` returns true. Counts requests without a response as `unreachable`. */

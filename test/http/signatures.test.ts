@@ -26,13 +26,13 @@ const BODIES = [
 ];
 const MUTATION_COUNT = 200;
 
-interface Signed {
+interface SampleRequest {
   headers: Record<string, string>;
   url: string;
   body: string | Uint8Array;
 }
 
-const requestOf = ({ headers, url, body }: Signed): SignedRequest => ({
+const requestOf = ({ headers, url, body }: SampleRequest): SignedRequest => ({
   header: (name) => headers[name],
   body: typeof body === "string" ? Buffer.from(body) : body,
   urls: [url],
@@ -40,7 +40,7 @@ const requestOf = ({ headers, url, body }: Signed): SignedRequest => ({
 
 const acceptsSignature = (
   { auth, key }: Pick<Sample, "auth" | "key">,
-  signed: Signed,
+  signed: SampleRequest,
   now = NOW,
   keys = [key],
 ): boolean => hasValidSignature(requestOf(signed), keys, auth, now);

@@ -145,9 +145,9 @@ describe("an attack by other apps, or without a credential", () => {
         repeatDuringAttack(20, () => post(token, "/graphql", { query: `{ __schema { types { ${aliases} } } }` }));
     },
     "three apps whose runs await 45 others each": async () => {
-      const three = await createThreeApps({ sleep: SLEEP_CODE });
+      const attackers = await createThreeApps({ sleep: SLEEP_CODE });
       return async () => {
-        for (const app of three) {
+        for (const app of attackers) {
           const { runId } = JSON.parse((await app.post(`/v3/apps/${app.appId}/actions/sleep/run`, {})).text);
           const token = await issueTaskToken(db, app.appId, runId);
           const child = () => post(token, `/v3/apps/${app.appId}/actions/sleep/runWithResult`, {});
@@ -157,9 +157,9 @@ describe("an attack by other apps, or without a credential", () => {
       };
     },
     "three apps whose runs sleep": async () => {
-      const three = await createThreeApps({ sleep: SLEEP_CODE });
+      const attackers = await createThreeApps({ sleep: SLEEP_CODE });
       return async () => {
-        for (let n = 0; n < 60; n += 1) void run(three[n % 3]!, "sleep").catch(() => undefined);
+        for (let n = 0; n < 60; n += 1) void run(attackers[n % 3]!, "sleep").catch(() => undefined);
         await delay(ATTACK_MS);
       };
     },
@@ -171,9 +171,9 @@ describe("an attack by other apps, or without a credential", () => {
       };
     },
     "three apps with a run of fourteen busy workers each": async () => {
-      const three = await createThreeApps({ workers: WORKERS_CODE });
+      const attackers = await createThreeApps({ workers: WORKERS_CODE });
       return async () => {
-        for (const app of three) void run(app, "workers").catch(() => undefined);
+        for (const app of attackers) void run(app, "workers").catch(() => undefined);
         await delay(ATTACK_MS);
       };
     },

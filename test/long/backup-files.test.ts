@@ -121,11 +121,11 @@ describe("a file that claims to be a backup", function () {
 
   it("leaves no table and no media file if its contents do not match its summary or its tables", async () => {
     const blob = { name: `blobs/${"a".repeat(32)}/00000001`, content: Buffer.from("x") };
-    const ahead = (name: string, part: ArchiveFile) => (all: ArchiveFile[]) =>
+    const insertBefore = (name: string, part: ArchiveFile) => (all: ArchiveFile[]) =>
       all.flatMap((file) => (file.name === name ? [part, file] : [file]));
     const row = parts.find(({ name }) => name === "tables/app/00000001")!;
     const changes: [(all: ArchiveFile[]) => ArchiveFile[], RegExp][] = [
-      [ahead("summary.json", blob), /the number of media files differs from the summary/],
+      [insertBefore("summary.json", blob), /the number of media files differs from the summary/],
       [
         (all) => all.map((file) => (file === row ? { ...row, content: Buffer.from("x\ty\n") } : file)),
         /invalid input syntax/,

@@ -18,9 +18,9 @@ describe("a browser that is lost while no run uses it", () => {
   it("is replaced if only its zygote is killed, the process that forks its renderers", async () => {
     const browser = browsers.getBrowserPid()!;
     const started = findZygotePids(readProcessSandboxStates(browser));
-    const forking = zygotesOf(browser).filter((pid) => !started.includes(pid));
-    expect(forking).to.not.have.length(0);
-    for (const pid of forking) signalProcess(pid, "SIGKILL");
+    const forkingZygotes = zygotesOf(browser).filter((pid) => !started.includes(pid));
+    expect(forkingZygotes).to.not.have.length(0);
+    for (const pid of forkingZygotes) signalProcess(pid, "SIGKILL");
     await until(() => browsers.isReady() && browsers.getBrowserPid() !== browser);
   });
 

@@ -66,7 +66,7 @@ describe("the browser's own processes", () => {
       const group = browsers.getBrowserPid()!;
       let peak = 0;
       let over = false;
-      const watching = setInterval(() => {
+      const memoryTimer = setInterval(() => {
         peak = Math.max(peak, browserMegabytes(group));
       }, 50);
       const other = { isolationKey: "2:master", origin: "https://app-2.actions.internal", timeoutMs: 30_000 };
@@ -82,7 +82,7 @@ describe("the browser's own processes", () => {
       let lost = 0;
       while (!over) if (!(await browsers.run(runOf(busy, other))).ok) lost += 1;
       const outcome = await flood;
-      clearInterval(watching);
+      clearInterval(memoryTimer);
       expect(outcome.ok ? "it went through" : outcome.error.message).to.match(/memory|[qQ]uota/);
       expect(lost).to.equal(0);
       expect(peak).to.be.lessThan(PEAK_MAX_MB);

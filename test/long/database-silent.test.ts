@@ -33,7 +33,7 @@ describe("a database that stops responding", () => {
     });
   });
   after(async () => {
-    proxy.heal();
+    proxy.restore();
     await service.stop();
     await proxy.stop();
   });
@@ -43,13 +43,13 @@ describe("a database that stops responding", () => {
   it("makes callers wait at most 50 s for a 503; the service is not ready, and is ready again after the outage", async () => {
     const ask = () => service.rest("GET", `/v3/apps/${service.appId}/actions`);
     expect((await ask()).http).to.equal(200);
-    proxy.silence();
+    proxy.stopForwarding();
     const startedAt = performance.now();
     const answers = await Promise.all(Array.from({ length: 20 }, ask));
     expect(performance.now() - startedAt).to.be.below(ANSWER_LIMIT_MS);
     expect(answers.map(({ http }) => http)).to.deep.equal(Array(20).fill(503));
     expect(await ready()).to.equal(false);
-    proxy.heal();
+    proxy.restore();
     await until(ready, 15_000);
     expect((await ask()).http).to.equal(200);
   });

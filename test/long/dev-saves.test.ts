@@ -75,7 +75,7 @@ describe("svc dev on each save", function () {
       times.push(performance.now() - start);
       await delay(1_000);
     }
-    const ofCommand = Math.round((processorTime(dev.child.pid!) - before) / SAVES);
+    const commandMs = Math.round((processorTime(dev.child.pid!) - before) / SAVES);
     const ofService = Math.round((processorTime(process.pid) - serviceBefore) / SAVES);
     const { body } = await service.rest("GET", `/v1/apps/${app}/manifest`);
     const texts = body.actions.map(
@@ -86,6 +86,6 @@ describe("svc dev on each save", function () {
     times.sort((a, b) => a - b);
     const [median, high] = [quantile(times, 0.5), quantile(times, 0.95)].map(Math.round);
     console.log(`      ${SAVES} saves: median ${median} ms, 95th percentile ${high} ms`);
-    console.log(`      processor time each: command ${ofCommand} ms, service and waiting ${ofService} ms`);
+    console.log(`      processor time each: command ${commandMs} ms, service and waiting ${ofService} ms`);
   });
 });

@@ -39,11 +39,11 @@ describe("npm run dev", function () {
       const file = join(folder, "src/limits.ts");
       appendFileSync(file, "export const ADDED_BY_TEST = 1;\n");
       await until(() => starts() === 2, COMPILE_LIMIT_MS);
-      const good = readFileSync(file, "utf8");
+      const validSource = readFileSync(file, "utf8");
       appendFileSync(file, "export const = 1;\n");
       await until(() => output.includes("the service is not restarted"), COMPILE_LIMIT_MS);
       expect(starts()).to.equal(2);
-      writeFileSync(file, `${good}export const FAULTY: number = 'text';\n`);
+      writeFileSync(file, `${validSource}export const FAULTY: number = 'text';\n`);
       await until(() => starts() === 3, COMPILE_LIMIT_MS);
       await until(() => output.includes("is not assignable to type 'number'"), COMPILE_LIMIT_MS);
       await until(() => output.includes("the service runs with this code"), COMPILE_LIMIT_MS);

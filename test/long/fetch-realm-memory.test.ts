@@ -1,14 +1,14 @@
 /** Tests runs with fetch that share a thread and fill the memory of this thread. test/attacks/fetch-realm.test.ts tests their isolation. */
 import { expect } from "chai";
 import type { ConsoleLine, EvaluationMode } from "../../src/engine/browser/run.js";
-import { fetchRealm } from "../attacks/fetch-realm.js";
+import { useFetchRealm } from "../attacks/fetch-realm.js";
 import { failureOf, resultOf } from "../engine/browser/support.js";
 
 /** Code that allocates more than half of a page's memory limit, so that two runs together exceed it. */
 const FILL_MEMORY = "for (let at = 0; at < 34; at += 1) kept.push(make('x'.repeat(1e7) + at));";
 
 describe("consecutive runs on a thread with fetch that fill memory", () => {
-  const { browsers, here, execute, service, ASK, next, lost, arrived } = fetchRealm();
+  const { browsers, here, execute, service, SERVICE_CALL_CODE, next, lost, arrived } = useFetchRealm();
 
   for (const [title, make] of [
     ["responses that no code reads", "(text) => new Response(text)"],
@@ -41,7 +41,7 @@ describe("consecutive runs on a thread with fetch that fill memory", () => {
 
   it("are repeated in a document if their page crashes before they had an effect, and never after an effect", async () => {
     const fill = "for (;;) kept.push(new Array(1e5).fill(1.5))";
-    for (const trace of ["console.log('once')", "await fetch(url + '/once')", ASK]) {
+    for (const trace of ["console.log('once')", "await fetch(url + '/once')", SERVICE_CALL_CODE]) {
       const consoleTexts: string[] = [];
       arrived.length = 0;
       const onConsole = ({ text }: ConsoleLine) => void consoleTexts.push(text);

@@ -30,7 +30,7 @@ const ACTIONS = 20;
 const CALLERS = 4;
 const QUIET_RUNS = 1_000;
 
-interface LogOfSize extends ConnectedDatabase {
+interface FilledLog extends ConnectedDatabase {
   size: number;
   dataDir: string;
   token: string;
@@ -86,7 +86,7 @@ async function connectToDatabase(url: string): Promise<ConnectedDatabase> {
   return { db, url, stop: () => db.destroy() };
 }
 
-async function createLog(size: number, url?: string): Promise<LogOfSize> {
+async function createLog(size: number, url?: string): Promise<FilledLog> {
   const database = await (url ? connectToDatabase(url) : connectedDatabase(10));
   const { db } = database;
   const dataDir = mkdtempSync(join(tmpdir(), "svc-log-size-"));
@@ -105,7 +105,7 @@ async function createLog(size: number, url?: string): Promise<LogOfSize> {
 }
 
 /** Starts a service on the database of a log, and callers that run an action repeatedly. Collects the start and end time of each run. */
-async function startRuns({ url: databaseUrl, dataDir, token }: LogOfSize) {
+async function startRuns({ url: databaseUrl, dataDir, token }: FilledLog) {
   const service = await startService(
     readConfig({
       ...{ PORT: "0", DATABASE_URL: databaseUrl, DATA_DIR: dataDir, LOG_LEVEL: "silent", NPM_PACKAGES: "off" },
@@ -129,12 +129,12 @@ async function startRuns({ url: databaseUrl, dataDir, token }: LogOfSize) {
       runs.push({ startedAt, ended: performance.now() });
     }
   };
-  const calling = Promise.all(Array.from({ length: CALLERS }, call));
+  const callers = Promise.all(Array.from({ length: CALLERS }, call));
   return {
     runs,
     async stop() {
       over = true;
-      await calling.finally(() => service.stop());
+      await callers.finally(() => service.stop());
     },
   };
 }
@@ -143,8 +143,8 @@ const p95 = (times: number[]) => times.sort((a, b) => a - b)[Math.floor(times.le
 
 describe(`a log of ${LARGE_LOG_ENTRIES} entries beside one of ${SMALL_LOG_ENTRIES}`, function () {
   this.timeout(7_200_000);
-  let small: LogOfSize;
-  let large: LogOfSize;
+  let small: FilledLog;
+  let large: FilledLog;
 
   before(async () => {
     small = await createLog(SMALL_LOG_ENTRIES);
@@ -155,7 +155,7 @@ describe(`a log of ${LARGE_LOG_ENTRIES} entries beside one of ${SMALL_LOG_ENTRIE
     await large?.stop();
   });
 
-  const lists: Record<string, (of: LogOfSize) => Promise<number>> = {
+  const lists: Record<string, (of: FilledLog) => Promise<number>> = {
     "the first page": async ({ logs }) => (await logs.list(1, {})).logs.length,
     "the last page by its cursor": async ({ logs }) =>
       (await logs.list(1, { cursor: createRowCursor(51) })).logs.length,
@@ -168,7 +168,7 @@ describe(`a log of ${LARGE_LOG_ENTRIES} entries beside one of ${SMALL_LOG_ENTRIE
 
   for (const [name, list] of Object.entries(lists)) {
     it(`makes a list at most twice as slow: ${name}`, async () => {
-      const times = new Map<LogOfSize, number[]>([
+      const times = new Map<FilledLog, number[]>([
         [small, []],
         [large, []],
       ]);
@@ -202,18 +202,18 @@ describe(`a log of ${LARGE_LOG_ENTRIES} entries beside one of ${SMALL_LOG_ENTRIE
     const ended = runs.length;
     await until(() => runs.length > ended + QUIET_RUNS, 300_000);
     await beside.stop();
-    const during = runs.filter((run) => run.ended > start && run.startedAt < end);
+    const runsDuring = runs.filter((run) => run.ended > start && run.startedAt < end);
     // The comparison uses runs before and after the deletion, because the speed of the machine varies over time.
     const quiet = runs.slice(QUIET_RUNS / 5).filter((run) => run.ended <= start || run.startedAt >= end);
-    const timesOf = (some: typeof runs) => some.map((run) => run.ended - run.startedAt);
-    const [otherwise, meanwhile] = [p95(timesOf(quiet)), p95(timesOf(during))];
+    const timesOf = (measuredRuns: typeof runs) => measuredRuns.map((run) => run.ended - run.startedAt);
+    const [p95Otherwise, p95During] = [p95(timesOf(quiet)), p95(timesOf(runsDuring))];
     const seconds = (end - start) / 1_000;
     process.stdout.write(
-      `      dropped in ${seconds.toFixed(1)} s; p95 of ${quiet.length} runs before and after ${otherwise.toFixed(1)} ms, of ${during.length} meanwhile ${meanwhile.toFixed(1)} ms: ${(meanwhile / otherwise).toFixed(2)} times\n`,
+      `      dropped in ${seconds.toFixed(1)} s; p95 of ${quiet.length} runs before and after ${p95Otherwise.toFixed(1)} ms, of ${runsDuring.length} meanwhile ${p95During.toFixed(1)} ms: ${(p95During / p95Otherwise).toFixed(2)} times\n`,
     );
     expect(seconds).to.be.below(10);
-    expect(during.length).to.be.above(CALLERS);
-    expect(meanwhile).to.be.below(otherwise * 1.2);
+    expect(runsDuring.length).to.be.above(CALLERS);
+    expect(p95During).to.be.below(p95Otherwise * 1.2);
     expect(
       (await large.db.query("SELECT count(*)::int AS n FROM execution_log WHERE id <= $1", [LARGE_LOG_ENTRIES]))[0].n,
     ).to.equal(0);

@@ -45,17 +45,17 @@ describe("a run whose claim was committed but whose response was lost", () => {
 
   it("is started anyway if it came from the queue", async () => {
     // Only the response to the claim of this run contains this payload.
-    proxy.loseAnswer({ with: "the payload of a run" });
+    proxy.dropAnswer({ with: "the payload of a run" });
     const queued = `INSERT INTO run (app_id, action_id, copy, trigger, payload, state)
       VALUES (1, $1, 'master', 'manual', '{"is": "the payload of a run"}', 'queued') RETURNING id`;
     const [{ id }] = await service.db.query(queued, [actionId]);
     await expectCompleted(id);
-    expect(proxy.answersLost()).to.equal(1);
+    expect(proxy.droppedAnswers()).to.equal(1);
   });
 
   it("is started anyway if it was to start at once, and a repeat with its key gets its result", async () => {
     const headers = { "Idempotency-Key": "once" };
-    proxy.loseAnswer({ to: "INSERT INTO run" });
+    proxy.dropAnswer({ to: "INSERT INTO run" });
     const first = await service.rest("POST", "/v3/apps/1/actions/seven/runWithResult", { headers });
     expect(first.http).to.equal(503);
     const again = await service.rest("POST", "/v3/apps/1/actions/seven/runWithResult", { headers });
@@ -104,18 +104,18 @@ describe("a run that this process holds and does not execute", () => {
 
   it("stays assigned while the response to its claim is still in transit, and after the response has arrived", async () => {
     const { promise, resolve } = Promise.withResolvers<void>();
-    const taking = dispatcher.trackClaim(promise, () => void execute());
-    for (let look = 0; look < 3; look += 1) expect(await dispatcher.settleHeldRuns()).to.equal(0);
+    const claiming = dispatcher.trackClaim(promise, () => void execute());
+    for (let attempt = 0; attempt < 3; attempt += 1) expect(await dispatcher.settleHeldRuns()).to.equal(0);
     resolve();
-    await taking;
-    for (let look = 0; look < 3; look += 1) expect(await dispatcher.settleHeldRuns()).to.equal(0);
+    await claiming;
+    for (let attempt = 0; attempt < 3; attempt += 1) expect(await dispatcher.settleHeldRuns()).to.equal(0);
     expect(await state()).to.equal("running");
   });
 
   it("never starts again if it was executed and its end could not be written: it ends with the lease of this process", async () => {
     execution.reject(new Error("the database is away"));
     expect(await execute().catch(String)).to.contain("the database is away");
-    for (let look = 0; look < 3; look += 1) expect(await dispatcher.settleHeldRuns()).to.equal(0);
+    for (let attempt = 0; attempt < 3; attempt += 1) expect(await dispatcher.settleHeldRuns()).to.equal(0);
     expect(await state()).to.equal("running");
     expect(await new RunRepository(db).finishLost()).to.equal(1);
     const [{ name }] = await db.query("SELECT data->'error'->>'name' AS name FROM execution_log WHERE run_id = $1", [

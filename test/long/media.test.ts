@@ -151,8 +151,8 @@ describe("media under load", () => {
           return http;
         });
         // Each turn kills the service at one of three moments: while files arrive, when one is stored, or after two successful responses.
-        const moments = [() => true, () => stored().length > known, () => answerCount > 1];
-        const half = () => filesUnder(incoming).length >= 5 && moments[turn % 3]!();
+        const killConditions = [() => true, () => stored().length > known, () => answerCount > 1];
+        const half = () => filesUnder(incoming).length >= 5 && killConditions[turn % 3]!();
         await until(half);
         service.signal("SIGKILL");
         await service.ended;

@@ -5,14 +5,22 @@
 import { randomBytes } from "node:crypto";
 import { performance } from "node:perf_hooks";
 import { expect } from "chai";
-import { evilPackage, evilPackageWithCode, INDEX, many, type Saves, startSaves, zeros } from "../attacks/npm-saves.js";
+import {
+  evilPackage,
+  evilPackageWithCode,
+  INDEX,
+  many,
+  type PackageSaves,
+  startPackageSaves,
+  zeros,
+} from "../attacks/npm-saves.js";
 import type { PublishedPackage } from "../harness/npm-registry.js";
 
 describe("a malicious package that takes long", () => {
-  let saves: Saves;
+  let saves: PackageSaves;
 
   before(async () => {
-    saves = await startSaves();
+    saves = await startPackageSaves();
   });
   afterEach(() => saves.clear());
   after(() => saves?.stop());

@@ -18,9 +18,11 @@ const STOP_MAX_MS = 5_000;
 /** Maximum duration of a call in milliseconds. */
 const WAIT_MAX_MS = 5_000;
 /** Relative number of kills of each kind of process. Browsers and zygotes have a lower share, because a browser needs time to restart. */
-const SHARES = { renderer: 6, utility: 3, browser: 1, zygote: 1 } as const;
-type ProcessKind = keyof typeof SHARES;
-const KINDS = (Object.keys(SHARES) as ProcessKind[]).flatMap((kind) => Array<ProcessKind>(SHARES[kind]).fill(kind));
+const KILL_SHARES = { renderer: 6, utility: 3, browser: 1, zygote: 1 } as const;
+type ProcessKind = keyof typeof KILL_SHARES;
+const KINDS = (Object.keys(KILL_SHARES) as ProcessKind[]).flatMap((kind) =>
+  Array<ProcessKind>(KILL_SHARES[kind]).fill(kind),
+);
 
 interface BrowserProcess {
   pid: number;
@@ -51,8 +53,8 @@ const anyKind = (): ProcessKind => KINDS[Math.floor(Math.random() * KINDS.length
 
 async function killBrowserProcess(service: ServiceProcess, kind: ProcessKind): Promise<void> {
   await until(() => {
-    const those = listBrowserProcesses(service).filter((row) => row.kind === kind);
-    const victim = those[Math.floor(Math.random() * those.length)];
+    const candidates = listBrowserProcesses(service).filter((row) => row.kind === kind);
+    const victim = candidates[Math.floor(Math.random() * candidates.length)];
     if (!victim) return false;
     try {
       return process.kill(victim.pid, "SIGKILL");

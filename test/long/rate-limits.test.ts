@@ -67,12 +67,12 @@ describe("the rate limits in real time", () => {
     rmSync(folder, { recursive: true, force: true });
   });
 
-  interface Accepted {
+  interface AcceptedCall {
     sent: number;
     received: number;
   }
 
-  async function call(index: number, method: string, path: string): Promise<Accepted | null> {
+  async function call(index: number, method: string, path: string): Promise<AcceptedCall | null> {
     const sent = performance.now();
     const answer = await fetch(urls[index % 2]! + path, { method, headers: { "auth-token": token } });
     await answer.arrayBuffer();

@@ -5,7 +5,7 @@
 import { expect } from "chai";
 import fc from "fast-check";
 import { rows } from "../../src/data/database.js";
-import { addressOf, BODY_SAMPLES, fillIds, type Ids, prepareSamples } from "../api/body-samples.js";
+import { BODY_SAMPLES, fillIds, fillPath, type Ids, prepareSamples } from "../api/body-samples.js";
 import { startTestService, type TestService } from "../harness/service.js";
 
 const WRITE_COUNT = Number(process.env["WRITES"] ?? 6_000);
@@ -103,7 +103,7 @@ describe("concurrent changes of one app", function () {
       const sample = BODY_SAMPLES[route];
       const body = sample && unique(fillIds(sample.body, of), number);
       const [method] = route.split(" ");
-      const answer = await service.rest(method!, addressOf(route, of), {
+      const answer = await service.rest(method!, fillPath(route, of), {
         as: "admin",
         ...(body !== undefined && { body }),
       });

@@ -78,7 +78,7 @@ describe("a service that runs for a long time", () => {
     };
   }
 
-  const chromium = () => service.offspring().filter((line) => /chrom/i.test(line));
+  const chromium = () => service.listRemainingProcesses().filter((line) => /chrom/i.test(line));
 
   /** Returns the memory of the service and its browser in bytes. Shared memory counts once. */
   function measureMemory(): number {

@@ -37,7 +37,7 @@ describe("edits and states in Studio", () => {
     await service?.stop();
   });
 
-  const open = (place: string) => studio.open(`${service.appId}/${place}`);
+  const open = (path: string) => studio.open(`${service.appId}/${path}`);
   const send = async (method: string, path: string, body?: unknown) => {
     const answer = await service.rest(method, path.replace("APP", `apps/${service.appId}`), { body });
     expect(answer.http, JSON.stringify(answer.body)).to.be.lessThan(300);

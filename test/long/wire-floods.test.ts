@@ -16,7 +16,7 @@ import { type ServiceProcess, startProcess } from "../harness/process.js";
 const MB = 1024 * 1024;
 const FLOOD_MS = 6_000;
 /** Minimum time in milliseconds for which the neighbour sends calls. It is longer than a flood, to measure later effects too. */
-const BESIDE_MS = 10_000;
+const NEIGHBOUR_CALLS_MS = 10_000;
 /** Maximum duration of a neighbour's call in milliseconds. */
 const WAIT_MAX_MS = 5_000;
 const GROWTH_MAX_BYTES = 500 * MB;
@@ -45,7 +45,7 @@ describe("a flood over few connections", () => {
     const before = residentBytes(service.pid);
     let peak = before;
     const watching = setInterval(() => (peak = Math.max(peak, residentBytes(service.pid))), 100);
-    const figures = await neighbour.measureDuring(flood, BESIDE_MS);
+    const figures = await neighbour.measureDuring(flood, NEIGHBOUR_CALLS_MS);
     clearInterval(watching);
     const grownMb = Math.round((peak - before) / MB);
     const rounded = Object.fromEntries(

@@ -278,16 +278,16 @@ describe("media: the store", () => {
           log,
         });
         const incoming = join(service.dataDir, "media", "incoming");
-        const [key, coming] = [createBlobKey(), createBlobKey()];
+        const [key, pendingKey] = [createBlobKey(), createBlobKey()];
         const used = await blobs.readUsedBytes(service.appId);
-        for (const blobKey of [key, coming]) await blobs.reserve(service.appId, blobKey, 10_000);
+        for (const blobKey of [key, pendingKey]) await blobs.reserve(service.appId, blobKey, 10_000);
         await store.put(key, (await uploadReceiver.receive(key, oneChunk("half"), 100, 1)).path);
-        await uploadReceiver.receive(coming, oneChunk("half"), 100, 1);
+        await uploadReceiver.receive(pendingKey, oneChunk("half"), 100, 1);
         await sweep.sweep();
         expect(await keysIn(), "it is held").to.include(key);
         expect(filesUnder(incoming)).to.have.length(1);
-        const dead = "UPDATE media_blob SET held_until = now() - interval '1 second' WHERE key = ANY ($1)";
-        await service.db.query(dead, [[key, coming]]);
+        const expireHold = "UPDATE media_blob SET held_until = now() - interval '1 second' WHERE key = ANY ($1)";
+        await service.db.query(expireHold, [[key, pendingKey]]);
         await sweep.sweep();
         expect(await keysIn()).not.to.include(key);
         expect(filesUnder(incoming)).to.deep.equal([]);

@@ -47,11 +47,11 @@ describe("members whose roles change", () => {
       const created = await organization();
       const [firstOwner, secondOwner] = await Promise.all([join(created.id, "owner"), join(created.id, "owner")]);
       expect((await as(firstOwner.token, "DELETE", `${members(created.id)}/${administrator.id}`)).http).to.equal(200);
-      return { path: members(created.id), one: firstOwner, two: secondOwner };
+      return { path: members(created.id), firstOwner, secondOwner };
     };
     const races = await Promise.all(Array.from({ length: 8 }, raceRoleChange));
     const answers = await Promise.all(
-      races.map(({ path, one: firstOwner, two: secondOwner }) =>
+      races.map(({ path, firstOwner, secondOwner }) =>
         Promise.all([
           as(firstOwner.token, "DELETE", `${path}/${secondOwner.id}`),
           as(secondOwner.token, "PUT", `${path}/${firstOwner.id}`, { role: "reader" }),
@@ -177,18 +177,18 @@ describe("members whose roles change", () => {
       owner.id,
     ]);
     expect(outcomeOf(await link(owner.token))).to.deep.equal([403, "FORBIDDEN"]);
-    const administers = await createSignedInPerson(service);
-    expect((await link(administers.token)).http).to.equal(201);
-    await service.db.query("UPDATE person SET is_administrator = false WHERE id = $1", [administers.user.id]);
-    expect(outcomeOf(await link(administers.token))).to.deep.equal([403, "FORBIDDEN"]);
+    const formerAdministrator = await createSignedInPerson(service);
+    expect((await link(formerAdministrator.token)).http).to.equal(201);
+    await service.db.query("UPDATE person SET is_administrator = false WHERE id = $1", [formerAdministrator.user.id]);
+    expect(outcomeOf(await link(formerAdministrator.token))).to.deep.equal([403, "FORBIDDEN"]);
   });
 
   it("a reset link that is made while its person gets a higher role is rejected or ends", async () => {
     const { id } = await organization();
     const admin = await join(id, "admin");
-    const raised = await Promise.all(Array.from({ length: 6 }, () => join(id, "reader")));
+    const promotedPeople = await Promise.all(Array.from({ length: 6 }, () => join(id, "reader")));
     const races = await Promise.all(
-      raised.map(async (person) => {
+      promotedPeople.map(async (person) => {
         const path = `${members(id)}/${person.id}`;
         const [link, role] = await Promise.all([
           as(admin.token, "POST", `${path}/reset-link`),

@@ -73,10 +73,10 @@ describe("a backlog", () => {
     const throughProxy = await openDatabase(proxy.url);
     try {
       // The connection is lost at the second batch, because only this batch has runs with the trigger `schedule`.
-      proxy.loseAnswer({ with: "schedule" });
+      proxy.dropAnswer({ with: "schedule" });
       const queuedRuns = new QueuedRuns(throughProxy, new QueueLimits(db, BOUNDS), async () => false);
       const outcome = await queuedRuns.cancel(EDITOR, 1, {}).catch(isDatabaseUnavailable);
-      expect([outcome, proxy.answersLost()]).to.deep.equal([true, 1]);
+      expect([outcome, proxy.droppedAnswers()]).to.deep.equal([true, 1]);
     } finally {
       await throughProxy.destroy();
       await proxy.stop();

@@ -77,8 +77,8 @@ describe("notifications", function () {
     const scheduled = await insert({ status: "scheduled", orderAt, data: { title: "later" } });
     expect(scheduled.status).to.equal("scheduled");
     expect((await call("POST", "", { status: "scheduled" })).error).to.contain("orderAt");
-    const unreal = { status: "scheduled", orderAt: "2099-02-30T09:00:00Z" };
-    expect((await call("POST", "", unreal)).error).to.contain("orderAt must be a time");
+    const invalidTime = { status: "scheduled", orderAt: "2099-02-30T09:00:00Z" };
+    expect((await call("POST", "", invalidTime)).error).to.contain("orderAt must be a time");
     expect((await call("PUT", `/${scheduled.id}`, { orderAt: null })).error).to.contain("orderAt");
     expect(await call("PUT", `/${scheduled.id}`, { status: "draft", orderAt: null })).to.include({
       status: "draft",

@@ -117,9 +117,9 @@ describe("partitions", () => {
     expect((await db.query("SELECT count(*)::int AS n FROM execution_log"))[0].n).to.equal(1);
     const client = createClient(database.url);
     await client.connect();
-    const backed = (await readTables(client)).map(({ name }) => name).filter((name) => /dropped/i.test(name));
+    const backedUpTables = (await readTables(client)).map(({ name }) => name).filter((name) => /dropped/i.test(name));
     await client.end();
-    expect(backed).to.deep.equal([]);
+    expect(backedUpTables).to.deep.equal([]);
     await reader.commitTransaction();
     await reader.release();
     expect(await partitions().dropOld()).to.equal(0);

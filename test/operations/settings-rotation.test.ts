@@ -52,22 +52,22 @@ describe("rotation of the settings' key", () => {
     const ids = apps.map((app) => Number(app.split("/")[3]));
     const dataKeys = () => new DataKeys({ db: service.db, ring: oldRing });
     const before = await Promise.all(ids.map((id) => dataKeys().find(id)));
-    let going = true;
-    const during = async (work: (turn: number) => Promise<unknown>) => {
-      for (let turn = 0; going; turn += 1) await work(turn);
+    let isRunning = true;
+    const repeatWhileRunning = async (work: (turn: number) => Promise<unknown>) => {
+      for (let turn = 0; isRunning; turn += 1) await work(turn);
     };
     const load = [
-      during(async (turn) => {
+      repeatWhileRunning(async (turn) => {
         const app = apps[turn % APP_COUNT]!;
         expect((await call("GET", app)).body).to.deep.include({ _secret: `of ${app}` });
       }),
-      during((turn) => call("POST", apps[turn % APP_COUNT]!, { _turn: turn })),
-      during(async () => {
+      repeatWhileRunning((turn) => call("POST", apps[turn % APP_COUNT]!, { _turn: turn })),
+      repeatWhileRunning(async () => {
         const app = await newApp();
         await call("POST", app, { __first: 1, _first: "x" });
         expect((await call("GET", app)).body).to.deep.equal({ _first: "x" });
       }),
-      during(async (turn) => {
+      repeatWhileRunning(async (turn) => {
         expect((await dataKeys().find(ids[turn % APP_COUNT]!))?.equals(before[turn % APP_COUNT]!)).to.equal(true);
       }),
     ];
@@ -79,7 +79,7 @@ describe("rotation of the settings' key", () => {
     }
     // Two rotations run at once. Neither may remove the other's key.
     await Promise.all([0, 1].map(() => rotateSettingsKey({ db, keys: null, path })));
-    going = false;
+    isRunning = false;
     await Promise.all(load);
     await db.destroy();
     expect(settled.filter((http) => http !== 200)).to.deep.equal([]);

@@ -260,8 +260,8 @@ describe("text messages and reports", () => {
     const statuses = stored.to.map(({ status }: { status: string }) => status);
     expect(statuses).to.deep.equal(["bounced", "bounced", "delivered"]);
     const sql = "SELECT type, data->'to' AS list FROM log_event WHERE data->>'messageId' = $1 ORDER BY id OFFSET 1";
-    const stories = await rows<{ type: string; list: string[] }>(service.db, sql, [String(body.id)]);
-    expect(stories.map(({ type, list }) => [type, ...list])).to.deep.equal([
+    const recipientsByType = await rows<{ type: string; list: string[] }>(service.db, sql, [String(body.id)]);
+    expect(recipientsByType.map(({ type, list }) => [type, ...list])).to.deep.equal([
       ["email.bounced", "Ann@Example.com"],
       ["email.bounced", "bob@example.com"],
       ["email.delivered", "cem@example.com"],

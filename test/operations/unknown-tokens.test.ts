@@ -117,7 +117,7 @@ describe("an unknown token", () => {
 
   it("is looked up again if rights changed while the database responded", async () => {
     let queries = 0;
-    const changing = {
+    const changingDatabase = {
       async query(sql: string, values: unknown[]) {
         const found = await db.query(sql, values);
         // Counts only the lookup of the token. All other statements write or notify.
@@ -133,7 +133,7 @@ describe("an unknown token", () => {
       onGap: () => undefined,
       isHealthy: () => true,
     } as unknown as DatabaseNotifications;
-    const credentials = new Credentials({ db: changing as unknown as Db, notifications: silent });
+    const credentials = new Credentials({ db: changingDatabase as unknown as Db, notifications: silent });
     const { token } = await createCountedCredentials().credentials.issue({ kind: "live", appId: 1 });
     const queryCounts = [];
     for (let time = 0; time < 3; time += 1) {
@@ -152,19 +152,21 @@ describe("an unknown token", () => {
 
   it("counts for its address: too many are rejected without a query; other addresses and known tokens are not affected", async () => {
     const { credentials, queries, clock } = createCountedCredentials();
-    const flooding = "203.0.113.2";
-    const flood = () => statusOf(credentials.resolve(generateToken("live"), flooding));
+    const floodingAddress = "203.0.113.2";
+    const flood = () => statusOf(credentials.resolve(generateToken("live"), floodingAddress));
     const { token: known } = await credentials.issue({ kind: "live", appId: 1 });
     // A token counts after its lookup, so the first token above the limit is still looked up.
     for (let sent = 0; sent < UNKNOWN_TOKENS_PER_ADDRESS_AND_MINUTE + 1; sent += 1)
       expect(await flood()).to.equal("unknown");
     const before = queries();
-    const refusal = await credentials.resolve(generateToken("live"), flooding).catch((error: ActionError) => error);
+    const refusal = await credentials
+      .resolve(generateToken("live"), floodingAddress)
+      .catch((error: ActionError) => error);
     expect(refusal).to.have.property("status", "RATE_LIMIT_EXCEEDED");
     expect((refusal as ActionError).details).to.have.keys("retryAfter", "nextValidRequestDate");
     expect(queries()).to.equal(before);
     expect(await statusOf(credentials.resolve(generateToken("live"), "203.0.113.3"))).to.equal("unknown");
-    expect(await statusOf(credentials.resolve(known, flooding))).to.equal("known");
+    expect(await statusOf(credentials.resolve(known, floodingAddress))).to.equal("known");
     clock.now += (refusal as ActionError).details.retryAfter! * 1_000;
     expect(await flood()).to.equal("unknown");
   });

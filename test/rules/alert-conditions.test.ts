@@ -66,26 +66,28 @@ describe("an alert on failed runs", () => {
 });
 
 describe("an alert on silence", () => {
-  const silent = { ...RULE, condition: "silent" } as const;
+  const silentRule = { ...RULE, condition: "silent" } as const;
 
   it("fires if no run has succeeded for some time, and recovers with a success", () => {
     expect(
-      computeAlertStateAfterCheck(silent, NEW_ALERT_STATE, { ...PRESENT_MOMENT, now: minutesOn(59) }).firing,
+      computeAlertStateAfterCheck(silentRule, NEW_ALERT_STATE, { ...PRESENT_MOMENT, now: minutesOn(59) }).firing,
     ).to.equal(false);
-    const fired = computeAlertStateAfterCheck(silent, NEW_ALERT_STATE, { ...PRESENT_MOMENT, now: minutesOn(60) });
+    const fired = computeAlertStateAfterCheck(silentRule, NEW_ALERT_STATE, { ...PRESENT_MOMENT, now: minutesOn(60) });
     expect(fired).to.include({ firing: true, reason: "it has not succeeded for 60 minutes" });
-    expect(computeAlertStateAfterRun(silent, fired, run("failed")).firing).to.equal(true);
-    const well = computeAlertStateAfterRun(silent, fired, run("completed", { finishedAt: minutesOn(61) }));
-    expect(computeAlertStateAfterCheck(silent, well, { ...PRESENT_MOMENT, now: minutesOn(120) }).firing).to.equal(
-      false,
-    );
-    expect(computeAlertStateAfterCheck(silent, well, { ...PRESENT_MOMENT, now: minutesOn(121) }).firing).to.equal(true);
+    expect(computeAlertStateAfterRun(silentRule, fired, run("failed")).firing).to.equal(true);
+    const recovered = computeAlertStateAfterRun(silentRule, fired, run("completed", { finishedAt: minutesOn(61) }));
+    expect(
+      computeAlertStateAfterCheck(silentRule, recovered, { ...PRESENT_MOMENT, now: minutesOn(120) }).firing,
+    ).to.equal(false);
+    expect(
+      computeAlertStateAfterCheck(silentRule, recovered, { ...PRESENT_MOMENT, now: minutesOn(121) }).firing,
+    ).to.equal(true);
   });
 
   it("fires at once for a schedule that no scheduler claims, and recovers when one does", () => {
-    const fired = computeAlertStateAfterCheck(silent, NEW_ALERT_STATE, { ...PRESENT_MOMENT, isTickOverdue: true });
+    const fired = computeAlertStateAfterCheck(silentRule, NEW_ALERT_STATE, { ...PRESENT_MOMENT, isTickOverdue: true });
     expect(fired.reason).to.contain("its schedule does not run");
-    expect(computeAlertStateAfterCheck(silent, fired, PRESENT_MOMENT).firing).to.equal(false);
+    expect(computeAlertStateAfterCheck(silentRule, fired, PRESENT_MOMENT).firing).to.equal(false);
   });
 });
 

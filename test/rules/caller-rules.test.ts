@@ -204,14 +204,14 @@ describe("the form of access rules", () => {
         refusal("REQUEST_INVALID", () => parseAccessRules([rule])),
         JSON.stringify(rule),
       ).to.contain(field);
-    const sound = {
+    const validRule = {
       ...RULE,
       enabled: false,
       include: Array(500).fill("a"),
       exclude: [],
       require: ["a", { b: { equals: 1 } }],
     };
-    expect(parseAccessRules([sound])).to.deep.equal([sound]);
+    expect(parseAccessRules([validRule])).to.deep.equal([validRule]);
     const { require } = parseAccessRules([{ ...RULE, require: Array(500).fill("a") }])[0]!;
     expect(require).to.have.length(500);
   });

@@ -40,24 +40,24 @@ describe("the description of a schedule", () => {
   });
 });
 
-interface Statement {
+interface ParsedSentence {
   times: string[];
   days: number[] | null;
   weekdays: number[] | null;
-  either: boolean;
+  isEitherDay: boolean;
   months: number[] | null;
 }
 
 const all = (size: number, first = 0) => Array.from({ length: size }, (_, index) => index + first);
 const ordered = (values: Iterable<number>) => [...values].sort((a, b) => a - b);
 
-function statement(fields: CronFields): Statement {
+function statement(fields: CronFields): ParsedSentence {
   const everyDay = firesEveryDay(fields);
   return {
     times: timesOf(ordered(fields.minutes), ordered(fields.hours)),
     days: everyDay || fields.isAnyDay || fields.days.size === 31 ? null : ordered(fields.days),
     weekdays: everyDay || fields.isAnyWeekday || fields.weekdays.size === 7 ? null : ordered(fields.weekdays),
-    either: !(everyDay || fields.isAnyDay || fields.isAnyWeekday),
+    isEitherDay: !(everyDay || fields.isAnyDay || fields.isAnyWeekday),
     months: fields.months.size === 12 ? null : ordered(fields.months),
   };
 }
@@ -75,7 +75,7 @@ function readList(text: string, names: string[] = []): number[] {
   );
 }
 
-function readBack(sentence: string): Statement {
+function readBack(sentence: string): ParsedSentence {
   let rest = sentence;
   const take = (pattern: RegExp): string[] | null => {
     const match = pattern.exec(rest);
@@ -86,8 +86,8 @@ function readBack(sentence: string): Statement {
   const days =
     take(/^, on day ([\d, andthroug]+?) of the month/) ?? take(/^, (between day )(\d+) and (\d+) of the month/);
   const dayText = days?.[3] === undefined ? days?.[1] : `${days[2]} through ${days[3]}`;
-  const either = take(/^, or /) !== null;
-  if (either) rest = `, ${rest}`;
+  const isEitherDay = take(/^, or /) !== null;
+  if (isEitherDay) rest = `, ${rest}`;
   const [, weekdayText] =
     take(
       /^, (?:only )?(?:on )?((?:Sun|Mon|Tues|Wednes|Thurs|Fri|Satur)day(?:(?: through |,? and |, )(?:Sun|Mon|Tues|Wednes|Thurs|Fri|Satur)day)*)/,
@@ -98,7 +98,7 @@ function readBack(sentence: string): Statement {
     times,
     days: dayText === undefined ? null : readList(dayText),
     weekdays: weekdayText === undefined ? null : readList(weekdayText, WEEKDAYS),
-    either,
+    isEitherDay,
     months: months === null ? null : readList(months[1]!, MONTHS).map((month) => month + 1),
   };
 }

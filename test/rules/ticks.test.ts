@@ -69,10 +69,10 @@ describe("ticks that are due", () => {
       [LISTED_MISSED_TICKS_MAX + COUNTED_MISSED_TICKS_MAX, [1_000]],
     ] as const) {
       const due = new Date(waiting.getTime() + ticks * 120_000);
-      const owed = computeDueTicks("*/2 * * * *", "UTC", waiting, new Date(due.getTime() + 60_000));
-      expect(owed.missed.slice(LISTED_MISSED_TICKS_MAX).map(({ count }) => count)).to.deep.equal(shared);
-      expect(owed.missed.map(({ isMinimum }) => isMinimum)).to.not.include(true);
-      expect(owed.current).to.deep.equal([due]);
+      const dueTicks = computeDueTicks("*/2 * * * *", "UTC", waiting, new Date(due.getTime() + 60_000));
+      expect(dueTicks.missed.slice(LISTED_MISSED_TICKS_MAX).map(({ count }) => count)).to.deep.equal(shared);
+      expect(dueTicks.missed.map(({ isMinimum }) => isMinimum)).to.not.include(true);
+      expect(dueTicks.current).to.deep.equal([due]);
     }
   });
 

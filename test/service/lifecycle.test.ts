@@ -97,7 +97,7 @@ describe("the life of a service on its own data", () => {
   }
   async function expectEnded(code: number): Promise<void> {
     expect(await service.ended).to.deep.equal({ code, signal: null });
-    expect(started.flatMap((service) => service.offspring())).to.deep.equal([]);
+    expect(started.flatMap((service) => service.listRemainingProcesses())).to.deep.equal([]);
   }
   after(async () => {
     for (const service of started.reverse()) await service.clean();
@@ -159,7 +159,7 @@ describe("the life of a service on its own data", () => {
     await editor.create("callingInDocument", `${calling} const title = () => document.title;`);
     single = await editor.create("single", HELD_CODE);
     await editor.call("PUT", `/${single}`, { concurrency: { policy: "queue", limit: 1 } });
-    expect(service.offspring().join("\n"))
+    expect(service.listRemainingProcesses().join("\n"))
       .to.match(/postgres/)
       .and.to.match(/headless/);
     const runs = ["calling", "callingInDocument", "single"].map((name) =>
@@ -376,7 +376,7 @@ describe("a service process that does not start", () => {
     await service.listening();
     service.signal("SIGTERM");
     expect(await service.ended).to.deep.equal({ code: 0, signal: null });
-    expect(service.offspring()).to.deep.equal([]);
+    expect(service.listRemainingProcesses()).to.deep.equal([]);
     expect(service.stderr()).to.equal("");
   });
 

@@ -24,15 +24,15 @@ describe("the log while the database is not available", () => {
   const messages = () => lines.map(({ msg }) => msg);
 
   it("has one line at the start, one a minute and one at the end, with counts", () => {
-    const { log, recordSuccess: reached } = create();
+    const { log, recordSuccess } = create();
     for (let second = 0; second < 150; second += 1) {
       for (let line = 0; line < 15; line += 1) log.warn({ err: CONNECTION_REFUSED }, "a heartbeat failed");
-      reached();
+      recordSuccess();
       time += 1_000;
     }
     time += 1_000;
-    reached();
-    reached();
+    recordSuccess();
+    recordSuccess();
     expect(messages()).to.deep.equal([
       "the database is away: failures are counted until it is back",
       "the database is away, still",
@@ -46,13 +46,13 @@ describe("the log while the database is not available", () => {
   });
 
   it("has every other line, and counts each outage separately", () => {
-    const { log, recordSuccess: reached } = create();
-    reached();
+    const { log, recordSuccess } = create();
+    recordSuccess();
     log.error({ err: CONNECTION_REFUSED }, "a request failed");
     log.error({ err: new Error("another") }, "a request failed");
     log.warn("plain");
     time += 5_000;
-    reached();
+    recordSuccess();
     log.error({ err: CONNECTION_REFUSED }, "a request failed");
     expect(messages()).to.deep.equal([
       "the database is away: failures are counted until it is back",

@@ -49,8 +49,8 @@ describe("several instances on one database", () => {
   });
 
   longTest("have a browser only on a runner", async () => {
-    expect(api.process!.offspring()).to.deep.equal([]);
-    expect(runner.process!.offspring()).to.not.deep.equal([]);
+    expect(api.process!.listRemainingProcesses()).to.deep.equal([]);
+    expect(runner.process!.listRemainingProcesses()).to.not.deep.equal([]);
   });
 
   it("have the API only if it is configured", async () => {

@@ -283,12 +283,12 @@ describe("stages and promotions", () => {
     expect(Date.parse(listed.expiresAt) - Date.now()).to.be.within(3_000_000, 3_700_000);
     await rows(service.db, "UPDATE app_stage SET expires_at = now() - interval '1 minute' WHERE app_id = $1", [app.id]);
     expect((await of()).some((stage: { appId: number }) => stage.appId === app.id)).to.equal(false);
-    let announced = 0;
+    let clearCount = 0;
     const clearCallerCaches = async () => {
-      announced += 1;
+      clearCount += 1;
     };
     await createStages(service.db, { credentials: { clearCallerCaches } }).expire();
-    expect([announced, await rows(service.db, "SELECT FROM app WHERE id = $1", [app.id])]).to.deep.equal([1, []]);
+    expect([clearCount, await rows(service.db, "SELECT FROM app WHERE id = $1", [app.id])]).to.deep.equal([1, []]);
   });
 
   /** Starts to create a stage, and stops before its definitions are written, as if the process died. Returns the ID of the stage. */

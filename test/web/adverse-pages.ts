@@ -34,13 +34,13 @@ const delayScript = (seed: number) => `{
   }
 }`;
 
-const slowed = new WeakSet<object>();
+const slowedPages = new WeakSet<object>();
 
 export function slowPages(browser: Browser): void {
   const seed = Number(process.env["ADVERSE_PAGES"] ?? "");
   const contexts = Object.getPrototypeOf(browser.defaultBrowserContext()) as Pick<BrowserContext, "newPage">;
-  if (!seed || slowed.has(contexts)) return;
-  slowed.add(contexts);
+  if (!seed || slowedPages.has(contexts)) return;
+  slowedPages.add(contexts);
   const { newPage } = contexts;
   contexts.newPage = async function (this: BrowserContext, ...given) {
     const page = await newPage.apply(this, given);

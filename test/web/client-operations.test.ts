@@ -3,9 +3,9 @@ import { rejectionCode, useClientPage } from "./client-page.js";
 
 interface OperationCase {
   call: string;
-  sends: [method: string, path: string, body: unknown];
+  request: [method: string, path: string, body: unknown];
   answer: object;
-  gives: unknown;
+  result: unknown;
 }
 
 const action = { id: 5, name: "hello" };
@@ -14,64 +14,64 @@ const action = { id: 5, name: "hello" };
 const OPERATION_CASES: OperationCase[] = [
   {
     call: "get()",
-    sends: ["GET", "/v3/apps/1/actions", null],
+    request: ["GET", "/v3/apps/1/actions", null],
     answer: { status: "ACTIONS_LISTED", actions: [action], pagination: { total: 1, hasMore: false } },
-    gives: { actions: [action], pagination: { total: 1, hasMore: false } },
+    result: { actions: [action], pagination: { total: 1, hasMore: false } },
   },
   {
     call: "get({limit: 2, offset: 4})",
-    sends: ["GET", "/v3/apps/1/actions?limit=2&offset=4", null],
+    request: ["GET", "/v3/apps/1/actions?limit=2&offset=4", null],
     answer: { status: "ACTIONS_LISTED", actions: [], pagination: { total: 1, hasMore: false } },
-    gives: { actions: [], pagination: { total: 1, hasMore: false } },
+    result: { actions: [], pagination: { total: 1, hasMore: false } },
   },
-  { call: "getById(5)", sends: ["GET", "/v3/apps/1/actions/5", null], answer: { action }, gives: action },
+  { call: "getById(5)", request: ["GET", "/v3/apps/1/actions/5", null], answer: { action }, result: action },
   {
     call: "create({name: 'hello'})",
-    sends: ["POST", "/v3/apps/1/actions", { name: "hello" }],
+    request: ["POST", "/v3/apps/1/actions", { name: "hello" }],
     answer: { status: "ACTION_CREATED", action },
-    gives: action,
+    result: action,
   },
   {
     call: "update(5, {description: null})",
-    sends: ["PUT", "/v3/apps/1/actions/5", { description: null }],
+    request: ["PUT", "/v3/apps/1/actions/5", { description: null }],
     answer: { status: "ACTION_UPDATED", action },
-    gives: action,
+    result: action,
   },
   {
     call: "remove(5)",
-    sends: ["DELETE", "/v3/apps/1/actions/5", null],
+    request: ["DELETE", "/v3/apps/1/actions/5", null],
     answer: { status: "ACTION_DELETED" },
-    gives: undefined,
+    result: undefined,
   },
   {
     call: "run('hello', {a: 1})",
-    sends: ["POST", "/v3/apps/1/actions/hello/run?by=name", { a: 1 }],
+    request: ["POST", "/v3/apps/1/actions/hello/run?by=name", { a: 1 }],
     answer: { status: "ACTION_QUEUED", runId: 9 },
-    gives: undefined,
+    result: undefined,
   },
   {
     call: "runWithResult(5)",
-    sends: ["POST", "/v3/apps/1/actions/5/runWithResult", {}],
+    request: ["POST", "/v3/apps/1/actions/5/runWithResult", {}],
     answer: { status: "ACTION_EXECUTED", runId: 9, result: [1, { two: null }] },
-    gives: [1, { two: null }],
+    result: [1, { two: null }],
   },
   {
     call: "publish(5)",
-    sends: ["POST", "/v3/apps/1/actions/5/publish", null],
+    request: ["POST", "/v3/apps/1/actions/5/publish", null],
     answer: { status: "ACTION_PUBLISHED", action },
-    gives: { action },
+    result: { action },
   },
   {
     call: "unpublish(5)",
-    sends: ["POST", "/v3/apps/1/actions/5/unpublish", null],
+    request: ["POST", "/v3/apps/1/actions/5/unpublish", null],
     answer: { status: "ACTION_UNPUBLISHED" },
-    gives: undefined,
+    result: undefined,
   },
   {
     call: "getLogs({id: 5, where: {type: 'app.task.failed'}})",
-    sends: ["POST", "/v3/apps/1/actions/logs", { id: 5, where: { type: "app.task.failed" } }],
+    request: ["POST", "/v3/apps/1/actions/logs", { id: 5, where: { type: "app.task.failed" } }],
     answer: { status: "LOGS_LISTED", count: 0, logs: [] },
-    gives: { count: 0, logs: [] },
+    result: { count: 0, logs: [] },
   },
 ];
 
@@ -80,19 +80,19 @@ describe("Svc.App.V3.Actions in a browser", () => {
   const actions = (call: string) => client.run(`Svc.App.V3.Actions.${call}`);
   const rejection = (call: string) => client.run(rejectionCode(`Svc.App.V3.Actions.${call}`));
 
-  for (const { call: code, sends, answer, gives } of OPERATION_CASES) {
-    it(`${code} sends ${sends[0]} ${sends[1]} and resolves as specified`, async () => {
-      client.service.answers.set(`${sends[0]} ${sends[1]}`, { body: answer });
-      expect(await actions(code)).to.deep.equal(gives);
-      expect(client.service.received.map(({ method, path, body }) => [method, path, body])).to.deep.equal([sends]);
+  for (const { call: code, request, answer, result } of OPERATION_CASES) {
+    it(`${code} sends ${request[0]} ${request[1]} and resolves as specified`, async () => {
+      client.service.answers.set(`${request[0]} ${request[1]}`, { body: answer });
+      expect(await actions(code)).to.deep.equal(result);
+      expect(client.service.received.map(({ method, path, body }) => [method, path, body])).to.deep.equal([request]);
     });
   }
 
-  for (const { call: code, sends } of OPERATION_CASES) {
+  for (const { call: code, request } of OPERATION_CASES) {
     it(`${code} rejects with an Error that spreads and prints as {status, error}, and nothing else of the body`, async () => {
       const received = { status: "ACTION_INACTIVE", error: "the action is inactive" };
       const body = { ...received, runId: 7, retryAfter: 3, stack: "at secret", message: "other", name: "Other" };
-      client.service.answers.set(`${sends[0]} ${sends[1]}`, { status: 409, body });
+      client.service.answers.set(`${request[0]} ${request[1]}`, { status: 409, body });
       expect(await rejection(code)).to.deep.equal({
         isError: true,
         name: "SvcError",
@@ -105,7 +105,7 @@ describe("Svc.App.V3.Actions in a browser", () => {
     it(`${code} rejects with {status, error} if no response arrives, or if one is cut off`, async () => {
       const { origin } = client.service;
       const endedEarly = { status: "NETWORK_ERROR", error: `the response from ${origin} ended unexpectedly` };
-      client.service.answers.set(`${sends[0]} ${sends[1]}`, { body: endedEarly, cut: "after the headers" });
+      client.service.answers.set(`${request[0]} ${request[1]}`, { body: endedEarly, cut: "after the headers" });
       expect(await rejection(code)).to.deep.include({
         isError: true,
         own: endedEarly,
@@ -113,7 +113,7 @@ describe("Svc.App.V3.Actions in a browser", () => {
       });
       const error = `no response from ${origin}, or the browser blocked the response`;
       const noResponse = { status: "NETWORK_ERROR", error };
-      client.service.answers.set(`${sends[0]} ${sends[1]}`, { cut: "before the headers" });
+      client.service.answers.set(`${request[0]} ${request[1]}`, { cut: "before the headers" });
       expect(await rejection(code)).to.deep.include({
         isError: true,
         own: noResponse,

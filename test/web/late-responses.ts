@@ -72,7 +72,7 @@ const PREPARE_PAGE = `if (!globalThis.holdResponses) {
   };
 }`;
 
-type Texts = Record<string, string>;
+type FieldTexts = Record<string, string>;
 
 const drawn = (page: Page) =>
   page.evaluate("new Promise((drawn) => requestAnimationFrame(() => requestAnimationFrame(drawn)))");
@@ -81,18 +81,18 @@ const drawn = (page: Page) =>
  * Types into all fields, and returns the texts. Omits a text that the typing into another field has replaced: a cron expression and its
  * builder, for example, change each other.
  */
-async function typeIntoFields(page: Page): Promise<Texts> {
-  const typed: Texts = {};
+async function typeIntoFields(page: Page): Promise<FieldTexts> {
+  const typed: FieldTexts = {};
   // Chooses in selects first, because a choice can add fields to the form.
   for (const isSelect of [true, false]) {
     Object.assign(typed, await page.evaluate(`typeIntoFields(${isSelect})`));
     await drawn(page);
   }
-  return page.evaluate(`keepShownTexts(${JSON.stringify(typed)})`) as Promise<Texts>;
+  return page.evaluate(`keepShownTexts(${JSON.stringify(typed)})`) as Promise<FieldTexts>;
 }
 
 /** Delivers all responses. Returns a sentence for each typed text that the page then no longer shows. */
-async function release(page: Page, typed: Texts): Promise<string[]> {
+async function release(page: Page, typed: FieldTexts): Promise<string[]> {
   await page.evaluate("releaseResponses()");
   await settle(page);
   return page.evaluate(`findLostTexts(${JSON.stringify(typed)})`) as Promise<string[]>;

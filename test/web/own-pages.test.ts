@@ -237,8 +237,8 @@ describe("pages on other origins", () => {
       await setOrigins([url]);
       const rules = [{ type: ["select"], allow: "all" }];
       await service.rest("POST", `${app}/data-sources`, { body: { name: "Talks", accessRules: rules } });
-      const greet = "async function execute({ payload }) { return `Hello ${payload.name}`; }";
-      const body = { name: "greet", active: true, triggers: [{ trigger: "manual" }], code: greet };
+      const greetCode = "async function execute({ payload }) { return `Hello ${payload.name}`; }";
+      const body = { name: "greet", active: true, triggers: [{ trigger: "manual" }], code: greetCode };
       const { action } = (await service.rest("POST", `/v3/apps/${service.appId}/actions`, { body })).body;
       await service.rest("POST", `/v3/apps/${service.appId}/actions/${action.id}/publish`);
       browser = await launchChromium();
@@ -271,10 +271,10 @@ describe("pages on other origins", () => {
         const before = await subscriptions();
         const page = await (await browser.createBrowserContext()).newPage();
         await page.goto(`${url}${path}`);
-        const greets = (name: string) =>
+        const waitForGreeting = (name: string) =>
           page.waitForFunction(`document.querySelector("#greeting")?.textContent === "Hello ${name}"`);
-        await greets("Ann");
-        if (path === "/") await page.click("#greet").then(() => greets("Bob"));
+        await waitForGreeting("Ann");
+        if (path === "/") await page.click("#greet").then(() => waitForGreeting("Bob"));
         await until(async () => (await subscriptions()) > before);
         const Title = `Live at ${path}`;
         const shows = page.waitForFunction(`document.querySelector("#talks").textContent.includes("${Title}")`);

@@ -8,7 +8,7 @@ const FOCUSED_INPUT = ".palette[open] input:focus";
 export async function checkPaletteKeys(page: Page, studio: StudioPage): Promise<void> {
   await studio.press("k");
   await page.waitForSelector(FOCUSED_INPUT);
-  const selects = (isExpected: string) =>
+  const waitForSelected = (isExpected: string) =>
     page.waitForFunction(`(() => {
       const options = [...document.querySelectorAll(".palette [role=option]")];
       const selected = options.filter((option) => option.ariaSelected === "true");
@@ -16,14 +16,14 @@ export async function checkPaletteKeys(page: Page, studio: StudioPage): Promise<
       const isSelected = (option) => selected.length === 1 && selected[0] === option && option.id === active;
       return ${isExpected};
     })()`);
-  await selects("isSelected(options[0])");
+  await waitForSelected("isSelected(options[0])");
   await page.keyboard.press("ArrowUp");
-  await selects("options.length > 1 && isSelected(options.at(-1))");
+  await waitForSelected("options.length > 1 && isSelected(options.at(-1))");
   await page.keyboard.press("ArrowDown");
   await page.keyboard.press("ArrowDown");
-  await selects("isSelected(options[1])");
+  await waitForSelected("isSelected(options[1])");
   await page.keyboard.sendCharacter("go to");
-  await selects("isSelected(options[0])");
+  await waitForSelected("isSelected(options[0])");
   // Simulates the key Enter that completes a word in an input method (for Japanese, for example). The palette must stay open.
   await page.evaluate(`document.activeElement.dispatchEvent(
     new KeyboardEvent("keydown", { key: "Enter", isComposing: true, bubbles: true, cancelable: true }),

@@ -30,7 +30,7 @@ interface Items {
   organization: number;
 }
 
-interface Shown {
+interface PageAddress {
   /** Address after `#`. */
   address: string;
   /** Heading of the page. */
@@ -40,7 +40,7 @@ interface Shown {
   /** Selector of an element that appears only with the item or the search parameters. */
   part?: string;
   /** Address to which the page changes the URL. Without this field, the test does not check the URL. */
-  becomes?: string;
+  redirectsTo?: string;
 }
 
 /** For each page, its addresses with an item or search parameters: the end of the address, a selector, and the heading. */
@@ -111,9 +111,9 @@ const headOf = (view: View) => (view === "app" ? APP_SUBPAGE_LABELS.general : VI
 /** Returns the heading and the title of a page without an item. */
 const headsOf = (view: View) => ({ head: headOf(view), title: VIEW_DETAILS[view].label });
 
-function listAddresses(items: Items): Shown[] {
+function listAddresses(items: Items): PageAddress[] {
   const { app } = items;
-  const pages = VIEW_NAMES.flatMap((view): Shown[] => [
+  const pages = VIEW_NAMES.flatMap((view): PageAddress[] => [
     { address: `/${app}/${view}`, ...headsOf(view) },
     { address: `/${app}/${view}/`, ...headsOf(view) },
     // An address without an app ID opens the first app.
@@ -143,7 +143,7 @@ function listAddresses(items: Items): Shown[] {
       address: `/${app}/actions/${items.action}?line=2&column=3`,
       head: "first",
       part: ".workspace",
-      becomes: `/${app}/actions/${items.action}`,
+      redirectsTo: `/${app}/actions/${items.action}`,
     },
   ];
 }
@@ -243,7 +243,7 @@ describe("the addresses of Studio", () => {
     await service?.stop();
   });
 
-  async function show({ address, head, title = head, part, becomes }: Shown): Promise<void> {
+  async function show({ address, head, title = head, part, redirectsTo }: PageAddress): Promise<void> {
     const isShown = `document.title.startsWith(${JSON.stringify(`${title} · `)}) &&
       document.querySelector(".breadcrumbs h1")?.textContent === ${JSON.stringify(head)} &&
       !/^(Loading…)?$/.test(document.querySelector("#content").textContent)`;
@@ -256,20 +256,20 @@ describe("the addresses of Studio", () => {
       await page.waitForSelector(part, PAGE_WAIT).catch(() => {
         throw new Error(`#${address} shows no ${part}`);
       });
-    if (becomes === undefined) return;
-    await page.waitForFunction(`location.hash === ${JSON.stringify(`#${becomes}`)}`, PAGE_WAIT).catch(() => {
-      throw new Error(`#${address} does not become #${becomes}`);
+    if (redirectsTo === undefined) return;
+    await page.waitForFunction(`location.hash === ${JSON.stringify(`#${redirectsTo}`)}`, PAGE_WAIT).catch(() => {
+      throw new Error(`#${address} does not become #${redirectsTo}`);
     });
   }
 
   /** Opens a page other than the expected one, so that an address that changes nothing is detected. */
-  async function openOtherPage({ head }: Shown): Promise<void> {
+  async function openOtherPage({ head }: PageAddress): Promise<void> {
     const view = head === VIEW_DETAILS.account.label ? "settings" : "account";
     await show({ address: `/${items.app}/${view}`, head: VIEW_DETAILS[view].label });
   }
 
   /** Opens an address from another page. Adds a message to `faults` if the page is wrong, a control has no name, or a time has AM or PM. */
-  async function open(shown: Shown, faults: string[]): Promise<void> {
+  async function open(shown: PageAddress, faults: string[]): Promise<void> {
     try {
       await openOtherPage(shown);
       await show(shown);

@@ -22,7 +22,7 @@ import { longTest } from "../harness/samples.js";
 const URI = "inmemory://model/1";
 const PACKAGE_NAMES = packages.map(({ name }) => name);
 
-interface Answers {
+interface CompilerWorker {
   getSyntacticDiagnostics(file: string): Promise<CompilerDiagnostic[]>;
   getSemanticDiagnostics(file: string): Promise<CompilerDiagnostic[]>;
   getCompletionsAtPosition(file: string, at: number): Promise<{ entries: { name: string }[] } | undefined>;
@@ -37,10 +37,10 @@ interface Answers {
   updateExtraLibs(libraries: object): Promise<void>;
 }
 
-type Known = Parameters<typeof createActionTypeDeclarations>[0];
+type ActionTypeInputs = Parameters<typeof createActionTypeDeclarations>[0];
 
 describe("TypeScript of an action's code", () => {
-  let worker: Answers;
+  let worker: CompilerWorker;
   let version = 0;
   let code = "";
   const library = replaceUnknownByAny(readFileSync("dist/web/client/svc.d.ts", "utf8"));
@@ -60,7 +60,10 @@ describe("TypeScript of an action's code", () => {
       },
       getValue: () => code,
     };
-    const ActionWorker = addWorkerContextTypes(TypeScriptWorker, ts) as new (context: object, data: object) => Answers;
+    const ActionWorker = addWorkerContextTypes(TypeScriptWorker, ts) as new (
+      context: object,
+      data: object,
+    ) => CompilerWorker;
     worker = new ActionWorker(
       { getMirrorModels: () => [model] },
       { compilerOptions: COMPILER_OPTIONS, extraLibs: {}, inlayHintsOptions: {} },
@@ -71,7 +74,7 @@ describe("TypeScript of an action's code", () => {
     delete (process as { browser?: boolean }).browser;
   });
 
-  async function write(text: string, known: Partial<Known> = {}) {
+  async function write(text: string, known: Partial<ActionTypeInputs> = {}) {
     version += 1;
     code = text;
     const types = createActionTypeDeclarations({
@@ -93,7 +96,7 @@ describe("TypeScript of an action's code", () => {
     return types;
   }
 
-  async function faults(text: string, known: Partial<Known> = {}): Promise<string[]> {
+  async function faults(text: string, known: Partial<ActionTypeInputs> = {}): Promise<string[]> {
     const types = await write(text, known);
     const unreadable = await worker.getSyntacticDiagnostics(URI);
     const found = await worker.getSemanticDiagnostics(URI);
@@ -104,14 +107,14 @@ describe("TypeScript of an action's code", () => {
   }
 
   /** Returns the completions that the editor offers at the position of `|` in the text. */
-  async function complete(text: string, known: Partial<Known> = {}): Promise<string[]> {
+  async function complete(text: string, known: Partial<ActionTypeInputs> = {}): Promise<string[]> {
     await write(text.replace("|", ""), known);
     const found = await worker.getCompletionsAtPosition(URI, text.indexOf("|"));
     return (found?.entries ?? []).map(({ name }) => name).sort();
   }
 
   /** Returns the text that the editor shows for the name before `|`. */
-  async function readHoverText(text: string, known: Partial<Known> = {}): Promise<string> {
+  async function readHoverText(text: string, known: Partial<ActionTypeInputs> = {}): Promise<string> {
     await write(text.replace("|", ""), known);
     const { textSpan, displayParts, documentation } = await worker.getQuickInfoAtPosition(URI, text.indexOf("|") - 1);
     const words = [...displayParts, { text: " // " }, ...documentation].map((part) => part.text).join("");
@@ -207,7 +210,7 @@ describe("TypeScript of an action's code", () => {
     manifest = {},
     namespace = false,
     beside = {},
-  }: Package): Promise<Partial<Known>> {
+  }: Package): Promise<Partial<ActionTypeInputs>> {
     const tree = new FileTree();
     const add = (name: string, texts: Record<string, string>) =>
       tree.add(

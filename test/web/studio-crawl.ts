@@ -57,7 +57,7 @@ const focusCode = (key: string) => `(() => {
 })()`;
 
 /** Uses a control by the keyboard. Returns false if the control does not exist. @throws if the keyboard cannot reach the control */
-async function operate(page: Page, key: string): Promise<boolean> {
+async function operateControl(page: Page, key: string): Promise<boolean> {
   const focus = () =>
     page.evaluate(focusCode(key)) as Promise<"absent" | "changed" | "unreachable" | "Space" | "Enter">;
   let result = await focus();
@@ -145,29 +145,29 @@ export async function crawl(
   look: (steps: string[]) => Promise<void>,
 ): Promise<Set<string>> {
   const places = new Set<string>();
-  const arrive = async (steps: string[]) => {
+  const recordScreen = async (steps: string[]) => {
     await settle(page);
     await look(steps);
     for (const href of [await readPlace(page), ...(await linksOn(page))]) places.add(href);
   };
-  /** Uses the controls `fresh`, which appeared after the last of `steps`, and then the controls that appear after each of them. */
-  const explore = async (steps: string[], fresh: string[]): Promise<void> => {
+  /** Uses the controls `newKeys`, which appeared after the last of `steps`, and then the controls that appear after each of them. */
+  const explore = async (steps: string[], newKeys: string[]): Promise<void> => {
     const here = await keysOn(page);
     let isHere = true;
-    for (const key of fresh) {
+    for (const key of newKeys) {
       if (tried.has(key)) continue;
       tried.add(key);
       if (!isHere) {
         await reopen(page, place);
         for (const step of steps) {
-          await operate(page, step);
+          await operateControl(page, step);
           await settle(page);
         }
       }
       // An earlier step may have removed this control. The screen is then unchanged.
-      isHere = !(await operate(page, key));
+      isHere = !(await operateControl(page, key));
       if (isHere) continue;
-      await arrive([...steps, key]);
+      await recordScreen([...steps, key]);
       const now = await keysOn(page);
       const isSamePlace = (await readPlace(page)) === place;
       const opened = now.filter((key) => !here.includes(key));
@@ -176,7 +176,7 @@ export async function crawl(
     }
   };
   await reopen(page, place);
-  await arrive([]);
+  await recordScreen([]);
   await explore([], await keysOn(page));
   return places;
 }

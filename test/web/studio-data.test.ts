@@ -347,7 +347,7 @@ describe("Studio's page of data sources", () => {
   });
 
   const cellWith = (text: string) => page.waitForSelector(studio.withText("button", text, '//*[@class="grid-rows"]'));
-  const focused = () => page.evaluate("document.activeElement.textContent");
+  const readFocusedText = () => page.evaluate("document.activeElement.textContent");
   /** Waits for the save of an entry. Resolves when the page has received the response to a read that it sent after this save. */
   async function readAfterUpdate(): Promise<void> {
     let isUpdated = false;
@@ -368,11 +368,11 @@ describe("Studio's page of data sources", () => {
     await studio.replace(".grid-rows input.cell", "99998.5");
     const read = readAfterUpdate();
     await page.keyboard.press("Enter");
-    expect(await focused()).to.equal("99998.5");
+    expect(await readFocusedText()).to.equal("99998.5");
     await read;
     await cellWith("99998.5");
     await cellWith("99998");
-    expect(await focused()).to.equal("99998.5");
+    expect(await readFocusedText()).to.equal("99998.5");
   });
 
   longTest("keeps unsaved text in a cell while a person scrolls away and back", async () => {
@@ -387,7 +387,7 @@ describe("Studio's page of data sources", () => {
     );
     await page.keyboard.press("Escape");
     await cellWith("99998.5");
-    expect(await focused()).to.equal("99998.5");
+    expect(await readFocusedText()).to.equal("99998.5");
   });
 
   it("shows entries that others add, change and delete, and keeps the cell that is edited", () =>

@@ -313,12 +313,12 @@ describe("values of Studio's forms", () => {
 
     /** Cancels the runs 1, 2 and 3. @param refusals errors, by run ID, of the first requests for each run; later requests succeed */
     async function cancelRuns(refusals: Record<number, Refusal[]>) {
-      const asked: number[] = [];
+      const sentRunIds: number[] = [];
       const waits: number[] = [];
       const summary = await sendRequestForEachRun([1, 2, 3], {
         pastParticiple: "cancelled",
         async sendRequest(id) {
-          asked.push(id);
+          sentRunIds.push(id);
           const refusal = refusals[id]?.shift();
           if (refusal) throw refusal;
         },
@@ -326,26 +326,26 @@ describe("values of Studio's forms", () => {
         waitSeconds: async (seconds) => waits.push(seconds),
         reportProgress: () => {},
       });
-      return { summary, asked, waits };
+      return { summary, sentRunIds, waits };
     }
 
     it("count runs that have ended in the meantime and continue", async () => {
-      const { summary, asked } = await cancelRuns({ 1: [ended], 2: [ended] });
+      const { summary, sentRunIds } = await cancelRuns({ 1: [ended], 2: [ended] });
       expect(summary).to.equal("1 run cancelled, 2 runs ended already.");
-      expect(asked).to.deep.equal([1, 2, 3]);
+      expect(sentRunIds).to.deep.equal([1, 2, 3]);
     });
 
     it("wait as long as the rate limit requires, and give up after three requests", async () => {
-      const { summary, asked, waits } = await cancelRuns({ 1: [limited], 2: [limited, limited, limited] });
+      const { summary, sentRunIds, waits } = await cancelRuns({ 1: [limited], 2: [limited, limited, limited] });
       expect(summary).to.equal("1 run cancelled, then: too many");
-      expect(asked).to.deep.equal([1, 1, 2, 2, 2]);
+      expect(sentRunIds).to.deep.equal([1, 1, 2, 2, 2]);
       expect(waits).to.deep.equal([7, 7, 7]);
     });
 
     it("stop at any other error", async () => {
-      const { summary, asked } = await cancelRuns({ 2: [denied] });
+      const { summary, sentRunIds } = await cancelRuns({ 2: [denied] });
       expect(summary).to.equal("1 run cancelled, then: not allowed");
-      expect(asked).to.deep.equal([1, 2]);
+      expect(sentRunIds).to.deep.equal([1, 2]);
     });
   });
 });

@@ -60,7 +60,7 @@ describe("Studio's pages while other people change the app", () => {
     proxy.cut();
     await page.waitForSelector(".connection:not(:empty)");
   };
-  const mend = async () => {
+  const restoreConnection = async () => {
     proxy.restore();
     await page.waitForSelector(".connection:empty");
   };
@@ -74,7 +74,7 @@ describe("Studio's pages while other people change the app", () => {
       await cut();
       await studio.open(`${service.appId}/app/${name}`);
       await shows("the service does not answer");
-      await mend();
+      await restoreConnection();
       await page.waitForFunction(`!document.body.innerText.includes("the service does not answer")`);
       await page.waitForSelector(".app-page .records");
     });
@@ -85,7 +85,7 @@ describe("Studio's pages while other people change the app", () => {
     await cut();
     await studio.button("Take a version now");
     await shows("the service does not answer");
-    await mend();
+    await restoreConnection();
     await page.waitForFunction(`!document.body.innerText.includes("the service does not answer")`);
   });
 
@@ -187,7 +187,7 @@ describe("Studio's pages while other people change the app", () => {
     await studio.replace('[data-field="description"] textarea', "kept");
     await cut();
     await service.rest("DELETE", `${path}/${id}`);
-    await mend();
+    await restoreConnection();
     await studio.button("Create it as a new action");
     await studio.button("Create");
     await studio.saved();
@@ -269,15 +269,15 @@ describe("Studio's pages while other people change the app", () => {
         "/^H2 orders$/.test(`${document.activeElement.tagName} ${document.activeElement.textContent}`)",
       );
       await page.waitForSelector(".data-list", { hidden: true });
-      const failReads = `{
+      const failReadsScript = `{
       const send = window.fetch;
       window.fetch = async (address, init) => {
         if (/query ListDataSources/.test(init?.body ?? "")) throw new TypeError("no connection");
         return send(address, init);
       };
     }`;
-      const { identifier } = await page.evaluateOnNewDocument(failReads);
-      await page.evaluate(failReads);
+      const { identifier } = await page.evaluateOnNewDocument(failReadsScript);
+      await page.evaluate(failReadsScript);
       await page.evaluate('window.dispatchEvent(new Event("focus"))');
       const error = ".data-list > [role=alert]:not(:empty)";
       await page.waitForSelector(error, { visible: true });

@@ -45,11 +45,11 @@ const FORMATS: [given: string, text: string][] = [
   ["1, '%s', 'a'", "1 %s a"],
 ];
 
-const COUNTS = `
+const COUNTING_CODE = `
   console.count(); console.count("a"); console.count(); console.countReset(); console.count(); console.countReset("b");
   console.time("t"); console.time("t"); console.timeLog("t", { a: 1 }); console.timeEnd("t"); console.timeEnd("t"); console.timeLog();
   console.group("g %d", 1); console.groupCollapsed("h"); console.groupEnd(); console.assert(false, "%s!", "no"); console.assert(true, "x");`;
-const COUNTED = [
+const COUNTING_LINES = [
   "log default: 1",
   "log a: 1",
   "log default: 2",
@@ -103,7 +103,7 @@ describe("the console of a run", () => {
     });
 
     it(`counts and measures ${where}`, async () => {
-      expect(await printed(wrap(COUNTS), { mode })).to.deep.equal(COUNTED);
+      expect(await printed(wrap(COUNTING_CODE), { mode })).to.deep.equal(COUNTING_LINES);
     });
 
     it(`stops at its limit in a value that is too long ${where}`, async () => {

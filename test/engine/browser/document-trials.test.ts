@@ -34,7 +34,7 @@ const EVERY_NAME_CODE = `const execute = async () => {
 }`;
 
 describe("stand-ins for the globals of a document", () => {
-  const touches = (kind: GlobalStandIn[1], operation: string): number => {
+  const countTouches = (kind: GlobalStandIn[1], operation: string): number => {
     let count = 0;
     const touched = () => {
       count += 1;
@@ -48,30 +48,32 @@ describe("stand-ins for the globals of a document", () => {
 
   it("report a read of a property without a stand-in of its type, and of a value that is passed in", () => {
     for (const operation of ["typeof it", "it", "it = 1", "globalThis.it", "globalThis.it = 1"])
-      expect(touches("refused", operation), operation).to.be.at.least(1);
+      expect(countTouches("refused", operation), operation).to.be.at.least(1);
   });
 
   it("report a value that is assigned to an object's property, which a document does not store", () => {
     for (const kind of ["object", "scope", "navigator"] as const)
-      expect(touches(kind, "it = 1"), kind).to.be.at.least(1);
+      expect(countTouches(kind, "it = 1"), kind).to.be.at.least(1);
   });
 
   it("are the scope itself under each of its names", () => {
-    expect(touches("scope", "if (it !== globalThis || it.it !== it || it.Map !== Map) throw new Error()")).to.equal(0);
+    expect(
+      countTouches("scope", "if (it !== globalThis || it.it !== it || it.Map !== Map) throw new Error()"),
+    ).to.equal(0);
   });
 
   it("have a clock, and report other reads of it", () => {
     const clockReads =
       "const { timeOrigin } = it; if (!(it.now() >= 0) || Math.abs(timeOrigin - Date.now()) > 1000) throw new Error()";
-    expect(touches("clock", clockReads)).to.equal(0);
+    expect(countTouches("clock", clockReads)).to.equal(0);
     for (const operation of ["it.mark('a')", "it.toJSON", "it.now = 1", "it = 1"])
-      expect(touches("clock", operation), operation).to.be.at.least(1);
+      expect(countTouches("clock", operation), operation).to.be.at.least(1);
   });
 
   it("return what is known of navigator, and report other reads of it", () => {
-    expect(touches("navigator", "if (it.language !== 'en') throw new Error()")).to.equal(0);
+    expect(countTouches("navigator", "if (it.language !== 'en') throw new Error()")).to.equal(0);
     for (const operation of ["it.clipboard", "it.toString", "'language' in it", "it.language = 1", "Object.keys(it)"])
-      expect(touches("navigator", operation), operation).to.equal(1);
+      expect(countTouches("navigator", operation), operation).to.equal(1);
   });
 
   it("are found wherever a name appears in a text", () => {
@@ -145,9 +147,11 @@ describe("a run whose library names a document", () => {
   });
 
   it("sees each global of a document with its real type, or runs in a document", async () => {
-    const every = (await resultOf(browsers, EVERY_NAME_CODE)) as string[];
-    const standing = listDocumentStandIns([]).map(([name]) => name);
-    const names = every.filter((name) => /^[\w$]+$/.test(name) && ![...ISOLATE_GLOBALS, ...standing].includes(name));
+    const allNames = (await resultOf(browsers, EVERY_NAME_CODE)) as string[];
+    const standInNames = listDocumentStandIns([]).map(([name]) => name);
+    const names = allNames.filter(
+      (name) => /^[\w$]+$/.test(name) && ![...ISOLATE_GLOBALS, ...standInNames].includes(name),
+    );
     expect(names).to.have.lengthOf.greaterThan(500);
     // A name that the service does not recognize would be undefined in the isolate, and the service would not use a document.
     expect(findDocumentGlobalNames(names.join(" "))).to.include.members(names);

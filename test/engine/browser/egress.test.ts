@@ -194,11 +194,16 @@ describe("network access of a run", () => {
     const redirectPort = (redirector.address() as AddressInfo).port;
     redirect = `http://127.0.0.1:${redirectPort}/?`;
     const endpoints = () => new Map([[`127.0.0.1:${redirectPort}`, "127.0.0.1"]]);
-    const shut = createEgressProxy({ allowPrivateNetwork: false, ports: [80, 443, port], endpoints, resolve });
-    const lifted = createEgressProxy({ allowPrivateNetwork: true, resolve });
-    proxies = [shut, lifted];
-    browsers = sharedBrowsers({ openProxyPort: () => shut.openProxyPort(), spareContexts: 4 });
-    open = sharedBrowsers({ openProxyPort: () => lifted.openProxyPort() });
+    const restrictedProxy = createEgressProxy({
+      allowPrivateNetwork: false,
+      ports: [80, 443, port],
+      endpoints,
+      resolve,
+    });
+    const openProxy = createEgressProxy({ allowPrivateNetwork: true, resolve });
+    proxies = [restrictedProxy, openProxy];
+    browsers = sharedBrowsers({ openProxyPort: () => restrictedProxy.openProxyPort(), spareContexts: 4 });
+    open = sharedBrowsers({ openProxyPort: () => openProxy.openProxyPort() });
     await Promise.all([browsers.start(), open.start()]);
   });
   beforeEach(() => {
@@ -215,9 +220,9 @@ describe("network access of a run", () => {
 
   for (const [index, mode] of EVALUATION_MODES.filter(modeHasNetwork).entries()) {
     describe(`in mode ${mode}`, () => {
-      const always = EGRESS_APIS.filter(([title]) => ALWAYS_TESTED[mode]!.includes(title));
+      const alwaysTested = EGRESS_APIS.filter(([title]) => ALWAYS_TESTED[mode]!.includes(title));
       const sample = sampleOf(EGRESS_APIS, index, mode === "document" ? 16 : 24);
-      for (const [title, way] of new Set([...always, ...sample])) {
+      for (const [title, way] of new Set([...alwaysTested, ...sample])) {
         it(`reaches no private address by ${title}`, async () => {
           await browsers.run(runOf(codeFor("127.0.0.1", way), { mode }));
           expect(arrived).to.deep.equal([]);
@@ -246,7 +251,7 @@ describe("network access of a run", () => {
     }
   });
 
-  const reaching =
+  const reachingTitles =
     "fetch|fetch without cors|XMLHttpRequest|a beacon|WebSocket|EventSource|an image|a script|an iframe|a worker's fetch|a redirect";
   const realmApis = EGRESS_APIS.filter(([name]) => ["fetch", "fetch without cors", "a redirect"].includes(name));
   for (const mode of EVALUATION_MODES.filter((kind) => modeHasNetwork(kind) && kind !== "document")) {
@@ -258,7 +263,7 @@ describe("network access of a run", () => {
     }
   }
 
-  const reachingApis = EGRESS_APIS.filter(([name]) => reaching.split("|").includes(name));
+  const reachingApis = EGRESS_APIS.filter(([name]) => reachingTitles.split("|").includes(name));
   for (const [title, way] of sampleOf(reachingApis, 0, 12)) {
     it(`reaches a private address by ${title} if private addresses are allowed`, async () => {
       // Some of these APIs do not wait for their request, so the end of the run may cancel it. The test then repeats the run.

@@ -20,7 +20,7 @@ import { longTest, sampleOf } from "../../harness/samples.js";
 import { failureOf, resultOf, runOf, sharedBrowsers } from "./support.js";
 
 const GLOBALS = { isolate: ISOLATE_GLOBALS, "network-isolate": NETWORK_ISOLATE_GLOBALS } as const;
-const ISOLATES = Object.keys(GLOBALS) as (keyof typeof GLOBALS)[];
+const ISOLATE_MODES = Object.keys(GLOBALS) as (keyof typeof GLOBALS)[];
 
 /** Code that defines `made`, which evaluates a text. The service cannot find the names of globals in this text. */
 const DYNAMIC_CODE = "const made = (text) => (() => {}).constructor(text)();";
@@ -156,7 +156,7 @@ describe("a run without a document", function () {
     ] as const) {
       expect(await modeOf("const execute = async () => typeof fetch", [...packages])).to.equal(mode);
     }
-    for (const mode of ISOLATES) {
+    for (const mode of ISOLATE_MODES) {
       expect(await modeOf("const execute = async () => 1", [{ ...ownPackage, mode }])).to.equal(mode);
       expect(await modeOf("const execute = async () => typeof document", [{ ...ownPackage, mode }])).to.equal(
         "document",
@@ -192,10 +192,10 @@ describe("a run without a document", function () {
     }`;
     const names = (await resultOf(browsers, source)) as string[];
     expect(names).to.include("localStorage");
-    const fewer = names.filter(
+    const isolateNames = names.filter(
       (name) => computeCodeNeedsFromGlobals([name]).mode !== "document" && !NETWORK_ISOLATE_GLOBALS.includes(name),
     );
-    expect(fewer.filter((name) => !(name in {}) && name !== "execute")).to.deep.equal([]);
+    expect(isolateNames.filter((name) => !(name in {}) && name !== "execute")).to.deep.equal([]);
   });
 
   longTest("is repeated in a document if code made from text imports a module, which crashes an isolate", async () => {
@@ -230,7 +230,7 @@ describe("a run without a document", function () {
     expect(await resultOf(browsers, code, { mode: "isolate" })).to.deep.equal([2, 2, true]);
   });
 
-  for (const [index, mode] of ISOLATES.entries()) {
+  for (const [index, mode] of ISOLATE_MODES.entries()) {
     describe(`in mode ${mode}`, () => {
       const here = { mode };
 

@@ -293,12 +293,12 @@ describe("isolation", () => {
     }`;
     const other = { isolationKey: "2:master", origin: "https://app-2.actions.internal" };
     const copy = { isolationKey: "1:production" };
-    const [, seenByOther, seenByCopy] = await Promise.all([
+    const [, seenByOtherApp, seenByCopy] = await Promise.all([
       resultOf(browsers, leavingCode),
       resultOf(browsers, PROBE, other),
       resultOf(browsers, PROBE, copy),
     ]);
-    expect([seenByOther, seenByCopy]).to.deep.equal([{}, {}]);
+    expect([seenByOtherApp, seenByCopy]).to.deep.equal([{}, {}]);
     expect(await resultOf(browsers, PROBE, other)).to.deep.equal({});
     expect(await resultOf(browsers, PROBE, copy)).to.deep.equal({});
   });

@@ -184,23 +184,23 @@ describe("the life of the browser", () => {
   });
 
   longTest("is replaced after its number of runs, and no run fails", async () => {
-    const young = testBrowsers({ runsPerBrowser: 10, log: pino({ level: "silent" }) });
-    await young.start();
+    const browsersOfTenRuns = testBrowsers({ runsPerBrowser: 10, log: pino({ level: "silent" }) });
+    await browsersOfTenRuns.start();
     try {
-      const first = young.getBrowserPid()!;
+      const first = browsersOfTenRuns.getBrowserPid()!;
       let number = 0;
       const loop = async () => {
-        while (young.getBrowserPid() === first && number < 1_000) {
+        while (browsersOfTenRuns.getBrowserPid() === first && number < 1_000) {
           const mine = number++;
-          expect(await resultOf(young, `const execute = async () => ${mine}`)).to.equal(mine);
+          expect(await resultOf(browsersOfTenRuns, `const execute = async () => ${mine}`)).to.equal(mine);
         }
       };
       await Promise.all([loop(), loop(), loop()]);
-      expect(young.getBrowserPid()).to.not.equal(first);
-      expect(await resultOf(young, "const execute = async () => 'young'")).to.equal("young");
+      expect(browsersOfTenRuns.getBrowserPid()).to.not.equal(first);
+      expect(await resultOf(browsersOfTenRuns, "const execute = async () => 'young'")).to.equal("young");
       await until(() => groupMembers(first).length === 0);
     } finally {
-      await young.stop();
+      await browsersOfTenRuns.stop();
     }
   });
 
@@ -238,15 +238,15 @@ describe("a run that does not end", () => {
   });
   after(() => browsers.stop());
 
-  const anywhere: [string, string][] = [
+  const endlessSamples: [string, string][] = [
     ["a loop", "while (true);"],
     ["microtasks", "for (;;) await 0;"],
     ["a promise that never settles", "await new Promise(() => {})"],
   ];
   const endless = [
-    ...anywhere.slice(0, 2).map(([title, code]) => [`${title} in mode isolate`, code, { mode: "isolate" }]),
+    ...endlessSamples.slice(0, 2).map(([title, code]) => [`${title} in mode isolate`, code, { mode: "isolate" }]),
     ...EVALUATION_MODES.slice(1).flatMap((mode) =>
-      anywhere.map(([title, code]) => [`${title} in mode ${mode}`, code, { mode }]),
+      endlessSamples.map(([title, code]) => [`${title} in mode ${mode}`, code, { mode }]),
     ),
     ["timers", "const again = () => setTimeout(again, 0); again(); await new Promise(() => {});"],
     ["dialogs", "for (;;) alert(1);"],

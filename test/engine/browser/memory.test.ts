@@ -42,9 +42,9 @@ describe("the memory of a run", function () {
     expect(lines).to.have.length(CONSOLE_MAX_LINES + 1);
     expect(lines.at(-1)?.text).to.equal("The console is full: further lines are not stored");
     const long: ConsoleLine[] = [];
-    const heavy =
+    const printingCode =
       "const execute = async () => { const m = 'x'.repeat(1e6); for (let i = 0; i < 1e4; i += 1) console.log(m) }";
-    await resultOf(browsers, heavy, { onConsole: (line) => long.push(line) });
+    await resultOf(browsers, printingCode, { onConsole: (line) => long.push(line) });
     expect(long.reduce((sum, line) => sum + line.text.length, 0)).to.be.lessThan(CONSOLE_MAX_CHARACTERS + 32_768);
   });
 

@@ -65,7 +65,7 @@ const BOTH_MODES_SAMPLES: [string, string][] = [
   ["a request and marks", "const execute = async () => fetch(performance.mark('a').name)"],
 ];
 
-const DOCUMENT: [string, string][] = [
+const DOCUMENT_SAMPLES: [string, string][] = [
   ["the document", "const execute = async () => document.title"],
   ["a socket", "const execute = async () => new WebSocket('wss://example.com')"],
   ["a stream of its own", "const execute = async () => new Response(new ReadableStream()).text()"],
@@ -107,7 +107,7 @@ const SAMPLES_BY_MODE: [EvaluationMode, [string, string][]][] = [
   ["isolate", ISOLATE_SAMPLES],
   ["network-isolate", NETWORK_ISOLATE_SAMPLES],
   ["document", [...PARTLY_SUPPORTED_SAMPLES, ...BOTH_MODES_SAMPLES]],
-  ["document", DOCUMENT],
+  ["document", DOCUMENT_SAMPLES],
 ];
 
 describe("the mode of code", () => {
@@ -138,18 +138,25 @@ describe("the mode of code", () => {
       mode: "network-isolate",
       network: true,
     });
-    const beyond = ["navigator", "navigator.language", "performance.now", "Crypto", "structuredClone", "import()"];
-    for (const name of [...beyond, "document", "onfocus", "webkitURL", "eval"]) {
+    const documentNames = [
+      "navigator",
+      "navigator.language",
+      "performance.now",
+      "Crypto",
+      "structuredClone",
+      "import()",
+    ];
+    for (const name of [...documentNames, "document", "onfocus", "webkitURL", "eval"]) {
       expect(computeCodeNeedsFromGlobals(["Array", name]).mode, name).to.equal("document");
     }
   });
 
   it("is the same the second time, and after other code has replaced it in the cache", () => {
-    const few = createCodeNeedsFinder(80);
+    const smallFinder = createCodeNeedsFinder(80);
     const codes = ["Math.max", "document", "fetch", "window", "Math.abs"].map(
       (name) => `const execute = async () => ${name}`,
     );
-    const modes = () => codes.map((code) => few(code).mode);
+    const modes = () => codes.map((code) => smallFinder(code).mode);
     const expected = ["isolate", "document", "network-isolate", "document", "isolate"];
     expect(modes()).to.deep.equal(expected);
     expect(modes()).to.deep.equal(expected);

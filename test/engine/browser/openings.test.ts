@@ -20,7 +20,7 @@ describe("prepared pages", () => {
   const browsers = sharedBrowsers({ openingQueue: openings });
   before(() => browsers.start());
   after(() => browsers.stop());
-  const madeFor = (app: number) => openedKeys.filter((opened) => opened === origin(app)).length;
+  const countOpened = (app: number) => openedKeys.filter((opened) => opened === origin(app)).length;
 
   it("are used without waiting for one that is being created", async () => {
     expect(await resultOf(browsers, ONE_PAGE, ofApp(1))).to.equal(1);
@@ -31,17 +31,17 @@ describe("prepared pages", () => {
     door.resolve();
     shut = null;
     expect(await other).to.equal(1);
-    expect(madeFor(1)).to.equal(1);
+    expect(countOpened(1)).to.equal(1);
   });
 
   it("are closed at the origin that has most of them, the oldest first", () => {
     const pages = ["a1", "b1", "c1", "b2", "c2", "c3", "a2"];
-    const givenUp: string[] = [];
+    const discarded: string[] = [];
     while (pages.length > 0) {
       const least = findOldestOfLargestOrigin(pages, ([origin]) => origin!);
       pages.splice(pages.indexOf(least), 1);
-      givenUp.push(least);
+      discarded.push(least);
     }
-    expect(givenUp).to.deep.equal(["c1", "a1", "b1", "c2", "b2", "c3", "a2"]);
+    expect(discarded).to.deep.equal(["c1", "a1", "b1", "c2", "b2", "c3", "a2"]);
   });
 });

@@ -179,7 +179,7 @@ describe("the window of a document", () => {
 
   longTest("is always visible in a browser that hides none", async () => {
     const { connection } = chromium;
-    const refusing = new Proxy(connection, {
+    const rejectingConnection = new Proxy(connection, {
       get(target, name) {
         if (name !== "send") {
           const value = Reflect.get(target, name);
@@ -191,7 +191,7 @@ describe("the window of a document", () => {
             : target.send(method as never, ...rest);
       },
     }) as Connection;
-    await open(refusing);
+    await open(rejectingConnection);
     const seen = await result(
       `const was = ${IS_HIDDEN_CODE}; await new Promise(requestAnimationFrame); return [was, document.hasFocus()]`,
     );

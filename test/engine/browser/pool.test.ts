@@ -10,7 +10,7 @@ import { zygotesOf } from "./process-group.js";
 import { runOf, startTestChromium } from "./support.js";
 
 const { origin } = runOf("");
-const SLOT = { key: "key", origin, mode: "isolate" } as const;
+const PAGE_KEY = { key: "key", origin, mode: "isolate" } as const;
 
 describe("a pool whose browser starts no renderer", () => {
   let chromium: Chromium;
@@ -60,7 +60,7 @@ describe("an origin whose run exceeded the memory limit", () => {
       idlePagesMax: 4,
     });
     pool.delayNextPage(origin);
-    for (const slot of [SLOT, { key: "other", origin: other, mode: "isolate" } as const])
+    for (const slot of [PAGE_KEY, { key: "other", origin: other, mode: "isolate" } as const])
       runInBackground(pool.acquire(slot));
     // The promise resolves without a timer. So the first origin's delay has not ended yet, even on a busy machine.
     await otherEntered.promise;
@@ -86,7 +86,7 @@ describe("a page after a run", () => {
       spareContexts: 1,
       idlePagesMax: 4,
     });
-    page = await pool.acquire(SLOT);
+    page = await pool.acquire(PAGE_KEY);
     const renew = page.resetSandbox.bind(page);
     page.resetSandbox = (...args) => {
       renewed += 1;
@@ -95,15 +95,15 @@ describe("a page after a run", () => {
   });
   after(() => chromium.stop());
 
-  async function runIt(): Promise<void> {
+  async function runOnce(): Promise<void> {
     const outcome = await page.run(runOf("async function execute() { return 1; }", { mode: "isolate" }));
     expect(outcome.ok).to.equal(true);
     renewed = 0;
-    pool.release(page, SLOT, true);
+    pool.release(page, PAGE_KEY, true);
   }
 
   it("is not renewed while the end of the run is written, and then by itself", async () => {
-    await runIt();
+    await runOnce();
     await Promise.resolve();
     expect(renewed).to.equal(0);
     await until(() => pool.countIdlePages().warm === 1);
@@ -114,9 +114,9 @@ describe("a page after a run", () => {
   it("is renewed at once if a run waits for it", async () => {
     // After this pause, the pool does not expect another run soon. So it renews the page at once only because a run waits for it.
     await delay(50);
-    expect(await pool.acquire(SLOT)).to.equal(page);
-    await runIt();
-    const next = pool.acquire(SLOT);
+    expect(await pool.acquire(PAGE_KEY)).to.equal(page);
+    await runOnce();
+    const next = pool.acquire(PAGE_KEY);
     await Promise.resolve();
     expect(renewed).to.equal(1);
     expect(await next).to.equal(page);
@@ -128,19 +128,19 @@ describe("a page after a run", () => {
     const now = performance.now();
     performance.now = () => now;
     try {
-      await runIt();
-      expect(await pool.acquire(SLOT)).to.equal(page);
-      await runIt();
+      await runOnce();
+      expect(await pool.acquire(PAGE_KEY)).to.equal(page);
+      await runOnce();
     } finally {
       Reflect.deleteProperty(performance, "now");
     }
     expect(page.wasFollowUpRun).to.equal(true);
     expect(renewed).to.equal(1);
-    expect(await pool.acquire(SLOT)).to.equal(page);
+    expect(await pool.acquire(PAGE_KEY)).to.equal(page);
   });
 
   it("serves a waiting run, which gives back its turn to open a page", async () => {
-    // The previous test has not released the page yet. So the run waits until `runIt` releases it.
+    // The previous test has not released the page yet. So the run waits until `runOnce` releases it.
     const { promise: turn, resolve: grant } = Promise.withResolvers<void>();
     let left = 0;
     enter = async () => {
@@ -149,8 +149,8 @@ describe("a page after a run", () => {
         left += 1;
       };
     };
-    const waiting = pool.acquire(SLOT);
-    await runIt();
+    const waiting = pool.acquire(PAGE_KEY);
+    await runOnce();
     expect(await waiting).to.equal(page);
     expect(left).to.equal(0);
     grant();

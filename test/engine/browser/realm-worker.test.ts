@@ -63,14 +63,14 @@ function createRealmThread() {
 
 describe("the realm for the next run on a thread", () => {
   it("is created once for each run, after the last run was removed", () => {
-    const simulation = createRealmThread();
-    expect(simulation.thread.prepareRealm()).to.equal("reuse");
-    expect(simulation.countRealms()).to.deep.equal([1, 0]);
-    expect(simulation.completeRun("data 1")).to.equal("reuse");
-    expect(simulation.countRealms()).to.deep.equal([2, 1]);
-    expect(simulation.thread.prepareRealm()).to.equal("reuse");
-    expect(simulation.countRealms()).to.deep.equal([2, 1]);
-    expect(simulation.sent).to.deep.equal(["answer data 1"]);
+    const realmThread = createRealmThread();
+    expect(realmThread.thread.prepareRealm()).to.equal("reuse");
+    expect(realmThread.countRealms()).to.deep.equal([1, 0]);
+    expect(realmThread.completeRun("data 1")).to.equal("reuse");
+    expect(realmThread.countRealms()).to.deep.equal([2, 1]);
+    expect(realmThread.thread.prepareRealm()).to.equal("reuse");
+    expect(realmThread.countRealms()).to.deep.equal([2, 1]);
+    expect(realmThread.sent).to.deep.equal(["answer data 1"]);
   });
 
   it("is created also if the memory of the thread is to be measured", () => {

@@ -37,18 +37,18 @@ async function startBroker(
     verifyClient: ({ req }: { req: { url?: string } }) => req.url === `/?token=${SECRET}`,
   });
   server.on("connection", (near) => {
-    const far = new WebSocket(socketUrl);
-    const ready = new Promise((resolve) => far.once("open", resolve));
+    const browserSocket = new WebSocket(socketUrl);
+    const ready = new Promise((resolve) => browserSocket.once("open", resolve));
     near.on("message", async (data) => {
       const { id, method } = JSON.parse(String(data));
       await ready;
       const isRejected = method === rejectedMethod;
       if (isRejected) near.send(JSON.stringify({ id, error: { code: -32_601, message: `not by ${SECRET}` } }));
-      else far.send(String(data));
+      else browserSocket.send(String(data));
     });
-    far.on("message", (data) => near.send(String(data)));
-    near.on("close", () => far.close());
-    far.on("close", () => near.close());
+    browserSocket.on("message", (data) => near.send(String(data)));
+    near.on("close", () => browserSocket.close());
+    browserSocket.on("close", () => near.close());
   });
   await new Promise((resolve) => server.once("listening", resolve));
   return {
@@ -238,10 +238,10 @@ describe("browsers that were started elsewhere", () => {
       expect(await bare.contexts()).to.equal(0);
       const more = await remote({ more: ["--disable-features=Other"] });
       expect(await startFault([more.endpoint])).to.include("lacks --disable-features=BackForwardCache");
-      for (const safety of ["--no-incremental-marking", "--no-concurrent-sweeping", "--initial-heap-size=96"]) {
-        const flags = createBrowserFlags("127.0.0.1").map((flag) => flag.replace(` ${safety}`, ""));
+      for (const requiredFlag of ["--no-incremental-marking", "--no-concurrent-sweeping", "--initial-heap-size=96"]) {
+        const flags = createBrowserFlags("127.0.0.1").map((flag) => flag.replace(` ${requiredFlag}`, ""));
         const { endpoint } = await remote({ flags });
-        expect(await startFault([endpoint])).to.include(`lacks --js-flags=${safety}`);
+        expect(await startFault([endpoint])).to.include(`lacks --js-flags=${requiredFlag}`);
       }
     },
   );
@@ -262,11 +262,11 @@ describe("browsers that were started elsewhere", () => {
       const chromium = await remote({ egressHost: outerAddress });
       const source = createRemoteSource(chromium.endpoint, { egressHost: outerAddress });
       const peers = new Set<boolean>();
-      const serves = (peer: string) => {
+      const recordPeer = (peer: string) => {
         peers.add(source.mayConnectFrom(peer));
         return source.mayConnectFrom(peer);
       };
-      const proxy = createEgressProxy({ allowPrivateNetwork: true, host: outerAddress, acceptsAddress: serves });
+      const proxy = createEgressProxy({ allowPrivateNetwork: true, host: outerAddress, acceptsAddress: recordPeer });
       const browsers = browsersOf([], { sources: [source], openProxyPort: proxy.openProxyPort });
       await browsers.start();
       expect(await resultOf(browsers, `const execute = async () => (await fetch("${url}")).text()`)).to.equal(

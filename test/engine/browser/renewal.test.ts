@@ -255,12 +255,12 @@ describe("after the requests of a run", () => {
         it("no unread body remains: it is aborted at once", async () => {
           const ends: string[] = [];
           const watch = (session: CDPSession) => {
-            const ours = new Set<string>();
+            const requestIds = new Set<string>();
             session.on("Network.requestWillBeSent", ({ requestId, request }) => {
-              if (request.url === `${url}/data`) ours.add(requestId);
+              if (request.url === `${url}/data`) requestIds.add(requestId);
             });
-            session.on("Network.loadingFinished", ({ requestId }) => ours.has(requestId) && ends.push("whole"));
-            session.on("Network.loadingFailed", ({ requestId }) => ours.has(requestId) && ends.push("ended"));
+            session.on("Network.loadingFinished", ({ requestId }) => requestIds.has(requestId) && ends.push("whole"));
+            session.on("Network.loadingFailed", ({ requestId }) => requestIds.has(requestId) && ends.push("ended"));
           };
           chromium.connection.on("sessionattached", watch);
           await open();

@@ -110,14 +110,12 @@ describe("URLs that a run may not request", () => {
   let port: number;
   let arrived: string[] = [];
   /** Pattern of the requests that must arrive before the server responds to /harmless. */
-  let awaitedBefore = /^/;
-  const scan = new SecretScan(
-    [SECRET, MULTILINE_SECRET].map((value) => ({ name: "_secret", value, mustMatchWhole: false })),
-  );
+  let firstAwaitedUrl = /^/;
+  const scan = new SecretScan([SECRET, MULTILINE_SECRET].map((value) => ({ name: "_secret", value, mustMatchWhole: false })));
   /** Returns the received URLs, without three that contain no data of the run. Any other URL may contain the secret. */
   const received = () => arrived.filter((url) => !["/", "/x", "/harmless"].includes(url));
 
-  const FORMS = `const bytes = [...new TextEncoder().encode(s)];
+  const FORMS_CODE = `const bytes = [...new TextEncoder().encode(s)];
     const base64 = (before) => btoa(before + String.fromCharCode(...bytes));`;
   /**
    * Returns code that sends each text of `texts` (code of an array) with one API. The code waits for the API, but at most until the
@@ -128,7 +126,7 @@ describe("URLs that a run may not request", () => {
     texts: string,
     limitCode = "new Promise((r) => setTimeout(r, 30))",
   ) => `const execute = async ({ payload: { s } }) => {
-    ${FORMS}
+    ${FORMS_CODE}
     for (const TEXT of ${texts}) {
       const BASE = "http://127.0.0.1:${port}/", U = BASE + "x?" + TEXT, W = U.replace("http", "ws");
       ${TOOLS}
@@ -138,11 +136,11 @@ describe("URLs that a run may not request", () => {
     return fetch("http://127.0.0.1:${port}/harmless").then((answer) => answer.text(), String);
   }`;
   /** Returns code like that of `codeFor`, which sends the text `plain` and waits for the API without a limit. */
-  const patientCodeFor = (way: string) => codeFor(way, "['plain']", "new Promise(() => {})");
+  const waitingCodeFor = (way: string) => codeFor(way, "['plain']", "new Promise(() => {})");
 
   before(async () => {
     server = createServer(async (request, response) => {
-      if (request.url === "/harmless") await until(() => awaitedBefore.test(arrived.join())).catch(() => {});
+      if (request.url === "/harmless") await until(() => firstAwaitedUrl.test(arrived.join())).catch(() => {});
       arrived.push(request.url!);
       response.setHeader("Access-Control-Allow-Origin", "*");
       response.setHeader("Access-Control-Allow-Methods", "PUT").setHeader("Access-Control-Allow-Headers", "x-own");
@@ -162,7 +160,7 @@ describe("URLs that a run may not request", () => {
   });
   beforeEach(() => {
     arrived = [];
-    awaitedBefore = /^/;
+    firstAwaitedUrl = /^/;
   });
   after(async () => {
     await browsers.stop();
@@ -174,7 +172,7 @@ describe("URLs that a run may not request", () => {
   const codeOf = (way: string) => `const execute = async ({ payload: { secrets } }) => {
     const outcomes = {};
     for (const s of secrets) {
-      ${FORMS}
+      ${FORMS_CODE}
       for (const [name, TEXT] of Object.entries({ ${ENCODINGS.map(([name, expression]) => `${JSON.stringify(name)}: ${expression}`).join(", ")} })) {
         const BASE = "http://127.0.0.1:${port}/", U = BASE + "x?" + TEXT;
         await (async () => { ${way} })().then(() => { outcomes[name] = "sent"; }, (error) => { outcomes[name] ??= error.message; });
@@ -198,9 +196,9 @@ describe("URLs that a run may not request", () => {
   };
 
   /** Executes a run that may request any URL, and that waits until its request has arrived. Returns the requests that arrived. */
-  async function arrivedFrom(way: string, changes: Partial<PageRunRequest> = {}): Promise<string> {
-    awaitedBefore = /plain/;
-    await browsers.run(runOf(patientCodeFor(way), { ...changes, payload, mayRequest: () => true }));
+  async function readRequestsFrom(way: string, changes: Partial<PageRunRequest> = {}): Promise<string> {
+    firstAwaitedUrl = /plain/;
+    await browsers.run(runOf(waitingCodeFor(way), { ...changes, payload, mayRequest: () => true }));
     return arrived.join();
   }
 
@@ -224,7 +222,7 @@ describe("URLs that a run may not request", () => {
       }
       for (const [title, way] of sampleOf(requests, 0, 12)) {
         it(`are sent by ${title} if the check allows them`, async () => {
-          expect(await arrivedFrom(way, here)).to.match(/plain.*,\/harmless$/);
+          expect(await readRequestsFrom(way, here)).to.match(/plain.*,\/harmless$/);
         });
       }
 
@@ -265,7 +263,7 @@ describe("URLs that a run may not request", () => {
 
       it("are not sent by a context that has served a run without a check", async () => {
         const changes = { ...here, payload, isolationKey: `judged late in ${mode}` };
-        await browsers.run(runOf(patientCodeFor("await fetch(U)"), changes));
+        await browsers.run(runOf(waitingCodeFor("await fetch(U)"), changes));
         expect(arrived).to.deep.equal(["/x?plain", "/harmless"]);
         arrived = [];
         await browsers.run(runOf(codeFor("await fetch(U)", ALL_TEXTS), { ...changes, mayRequest }));
@@ -277,7 +275,7 @@ describe("URLs that a run may not request", () => {
   const sent = "an image|a frame|EventSource|WebSocket|a worker's fetch|a worker's WebSocket|a form";
   for (const [title, way] of DOCUMENT_APIS.filter(([name]) => sent.split("|").includes(name))) {
     it(`are sent by ${title} if the check allows them`, async () => {
-      expect(await arrivedFrom(way)).to.match(/(^|,)\/x\?plain(,|$)/);
+      expect(await readRequestsFrom(way)).to.match(/(^|,)\/x\?plain(,|$)/);
     });
   }
 
@@ -319,25 +317,25 @@ describe("URLs that a run may not request", () => {
         close: () => proxyPort.close(),
       };
     };
-    const trusting = sharedBrowsers({ openProxyPort });
-    await trusting.start();
+    const browsersWithoutGuard = sharedBrowsers({ openProxyPort });
+    await browsersWithoutGuard.start();
     try {
       const httpExits = DOCUMENT_APIS.filter(([, way]) => !/\(W\)|WebSocket/.test(way));
       for (const [title, way] of sampleOf(httpExits, 0, 12)) {
-        await trusting.run(runOf(codeFor(way, "[s]"), { payload, mayRequest }));
+        await browsersWithoutGuard.run(runOf(codeFor(way, "[s]"), { payload, mayRequest }));
         expect(received(), title).to.deep.equal([]);
       }
       for (const [at, mode] of NETWORK_MODES.entries()) {
         // The page first executes a run without `mayRequest`, whose requests are not checked. The next runs must be checked.
         const unguardedRun = { payload, mode, isolationKey: `judged late in ${mode}` };
-        await trusting.run(runOf(codeFor("", "[]"), unguardedRun));
+        await browsersWithoutGuard.run(runOf(codeFor("", "[]"), unguardedRun));
         for (const [title, way] of sampleOf(REQUEST_APIS, at, 16)) {
-          await trusting.run(runOf(codeFor(way, "[s]"), { ...unguardedRun, mayRequest }));
+          await browsersWithoutGuard.run(runOf(codeFor(way, "[s]"), { ...unguardedRun, mayRequest }));
           expect(received(), `${title} of mode ${mode}`).to.deep.equal([]);
         }
       }
     } finally {
-      await trusting.stop();
+      await browsersWithoutGuard.stop();
     }
   });
 });

@@ -205,14 +205,14 @@ describe("calls of the service from a network isolate", () => {
       return !url.includes("canary");
     };
     const source = `${BOTH_WAYS_CODE} const execute = async () => [await direct("fine?a=canary"), await direct("fine?a=1"), await byFetch("fine?a=canary")]`;
-    const [blocked, let_, byFetch] = (await run(source, { mayRequest, onConsole: (line) => lines.push(line) })) as [
+    const [blocked, allowed, byFetch] = (await run(source, { mayRequest, onConsole: (line) => lines.push(line) })) as [
       unknown,
       unknown[],
       unknown,
     ];
     expect(blocked).to.equal("TypeError: Failed to fetch");
     expect(blocked).to.equal(byFetch);
-    expect(let_[0]).to.equal(200);
+    expect(allowed[0]).to.equal(200);
     expect(checkedUrls.slice(0, 2)).to.deep.equal([`${base}fine?a=canary`, `${base}fine?a=1`]);
     expect(receivedRequests).to.deep.equal(["GET /fine?a=1"]);
     expect(lines.map(({ text }) => text)).to.deep.equal([
@@ -237,15 +237,15 @@ describe("calls of the service from a network isolate", () => {
   it("execute six at once and queue the others", async () => {
     let most = 0;
     let now = 0;
-    const six = Promise.withResolvers<void>();
+    const sixRequests = Promise.withResolvers<void>();
     const counted: PageRunRequest["service"] = {
       base,
       async send(request, signal) {
         now += 1;
         most = Math.max(most, now);
-        if (now === 6) six.resolve();
+        if (now === 6) sixRequests.resolve();
         // Each request waits until six have arrived. Otherwise, the service could respond to the first one before the next one arrives.
-        await six.promise;
+        await sixRequests.promise;
         const response = await service.send(request, signal);
         now -= 1;
         return response;

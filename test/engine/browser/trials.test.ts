@@ -78,10 +78,10 @@ describe("runs that are tried", () => {
     const trialRunner = new TrialRunner();
     const seen: unknown[] = [];
     for (const cause of causes) {
-      const trialOf = trialRunner.selectTrialMode(request, "network-isolate", "isolate");
-      if (trialOf === null) seen.push("not tried");
+      const trialMode = trialRunner.selectTrialMode(request, "network-isolate", "isolate");
+      if (trialMode === null) seen.push("not tried");
       else {
-        const outcome = await trialRunner.run(request, trialOf, async () =>
+        const outcome = await trialRunner.run(request, trialMode, async () =>
           cause ? createFailedPageRunOutcome(cause, "Error", "x") : ok,
         );
         seen.push(outcome && (outcome.ok ? "held" : outcome.cause));
@@ -102,11 +102,13 @@ describe("runs that are tried", () => {
   });
 
   it("are remembered by app: no app replaces what is remembered of another", () => {
-    const needMore = new RecentTrialFailures(2);
+    const trialFailures = new RecentTrialFailures(2);
     const of = (app: number, source: string) => runOf(source, { origin: `https://app-${app}.actions.internal` });
-    needMore.add(of(1, "a"));
-    for (const source of ["a", "b", "c"]) needMore.add(of(2, source));
-    const known = [of(1, "a"), of(2, "a"), of(2, "b"), of(2, "c"), of(3, "a")].map((request) => needMore.has(request));
+    trialFailures.add(of(1, "a"));
+    for (const source of ["a", "b", "c"]) trialFailures.add(of(2, source));
+    const known = [of(1, "a"), of(2, "a"), of(2, "b"), of(2, "c"), of(3, "a")].map((request) =>
+      trialFailures.has(request),
+    );
     expect(known).to.deep.equal([true, false, true, true, false]);
   });
 
@@ -248,19 +250,19 @@ describe("a trial", function () {
   });
 });
 
-/** Returns a browser source. All pages of its browsers first evaluate the script `source`. `taken` returns the number of these pages. */
+/** Returns a browser source. All its pages first evaluate the script `source`. `pageCount` returns the number of these pages. */
 function browserAfterScript(source: string) {
   const local = createLocalBrowserSource({ chromePath: chromePath(), sandbox: true, log });
-  let taken = 0;
+  let pageCount = 0;
   return {
     ...local,
-    taken: () => taken,
+    taken: () => pageCount,
     async open(stopped: AbortSignal) {
       const chromium = await local.open(stopped);
       const create = chromium.connection.createSession.bind(chromium.connection);
       chromium.connection.createSession = async (target: Protocol.Target.TargetInfo) => {
         const session = await create(target);
-        taken += 1;
+        pageCount += 1;
         await session.send("Page.enable");
         await session.send("Page.addScriptToEvaluateOnNewDocument", { source });
         return session;
@@ -278,9 +280,9 @@ describe("a browser without isolates", function () {
     const browsers = new Browsers({ sources: [without], openProxyPort: null, log });
     await browsers.start();
     try {
-      const listens = "async function execute() { return typeof addEventListener }";
+      const listenerCode = "async function execute() { return typeof addEventListener }";
       const here = { mode: "isolate" } as const;
-      for (let turn = 0; turn < 3; turn += 1) expect(await resultOf(browsers, listens, here)).to.equal("function");
+      for (let turn = 0; turn < 3; turn += 1) expect(await resultOf(browsers, listenerCode, here)).to.equal("function");
       const seen: string[] = [];
       const packages = [library("globalThis.library = typeof setTimeout")];
       const onMode = (mode: EvaluationMode) => void seen.push(mode);

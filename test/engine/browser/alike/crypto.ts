@@ -41,8 +41,8 @@ export const CRYPTO_BEFORE = `
     HKDF: { name: "HKDF", salt: bytes(16), info: bytes(3), hash: "SHA-512" },
   };`;
 
-const HIDDEN = ["crypto['cons' + 'tructor']", "crypto.subtle['cons' + 'tructor']"];
-const CLASSES = [...HIDDEN, "(await keyOf('HMAC'))['cons' + 'tructor']"];
+const HIDDEN_CLASSES = ["crypto['cons' + 'tructor']", "crypto.subtle['cons' + 'tructor']"];
+const CLASSES = [...HIDDEN_CLASSES, "(await keyOf('HMAC'))['cons' + 'tructor']"];
 
 const SHAPE_SAMPLES: Sample[] = [
   ...CLASSES.flatMap((code): Sample[] => [
@@ -101,10 +101,10 @@ const DIGEST_SAMPLES: Sample[] = ["SHA-1", "SHA-256", "SHA-384", "SHA-512", "sha
   ],
 );
 
-const KEYS = ["AES-GCM", "AES-CBC", "AES-CTR", "AES-KW", "HMAC", "HMAC of an object", "PBKDF2", "HKDF"];
-const PAIRS = ["RSA-OAEP", "RSASSA-PKCS1-v1_5", "RSA-PSS", "ECDSA", "ECDH", "Ed25519", "X25519"];
+const KEY_NAMES = ["AES-GCM", "AES-CBC", "AES-CTR", "AES-KW", "HMAC", "HMAC of an object", "PBKDF2", "HKDF"];
+const KEY_PAIR_NAMES = ["RSA-OAEP", "RSASSA-PKCS1-v1_5", "RSA-PSS", "ECDSA", "ECDH", "Ed25519", "X25519"];
 
-const KEY_SAMPLES: Sample[] = KEYS.flatMap((name): Sample[] => [
+const KEY_SAMPLES: Sample[] = KEY_NAMES.flatMap((name): Sample[] => [
   [`a key of ${name}`, `propertiesOf(await keyOf("${name}"))`],
   [
     `a key of ${name}: its attributes are the same objects`,
@@ -151,7 +151,7 @@ const KEY_SAMPLES: Sample[] = KEYS.flatMap((name): Sample[] => [
   ],
 ]);
 
-const KEY_PAIR_SAMPLES: Sample[] = PAIRS.flatMap((name): Sample[] => [
+const KEY_PAIR_SAMPLES: Sample[] = KEY_PAIR_NAMES.flatMap((name): Sample[] => [
   [
     `a pair of ${name}`,
     `{ const pair = await pairOf("${name}"); return [Reflect.ownKeys(pair), Object.getPrototypeOf(pair) === Object.prototype, propertiesOf(pair.publicKey), propertiesOf(pair.privateKey)] }`,

@@ -12,8 +12,9 @@ function outcomes() {
     "Response Headers File Blob FormData URL URLSearchParams DOMException TypeError RangeError SyntaxError ReferenceError Error Map Set Date Promise Array Function " +
     "ArrayBuffer Uint8Array DataView Object"
   ).split(" ");
-  const MADE_UP = /(?<=WebKitFormBoundary)\w{16}|(?<=webkitformboundary)\w{16}|[\da-f]{8}(-[\da-f]{4}){3}-[\da-f]{12}/g;
-  const show = (text: string) => text.replace(MADE_UP, "…");
+  const RANDOM_TEXT =
+    /(?<=WebKitFormBoundary)\w{16}|(?<=webkitformboundary)\w{16}|[\da-f]{8}(-[\da-f]{4}){3}-[\da-f]{12}/g;
+  const show = (text: string) => text.replace(RANDOM_TEXT, "…");
   let log: string[] = [];
 
   const textOf = (bytes: Uint8Array) => {
@@ -29,8 +30,8 @@ function outcomes() {
 
   function describeError(error: Any): Any {
     const propertyNames = Reflect.ownKeys(error).map(String).sort().join();
-    const isOf = CLASSES.filter((name) => error instanceof scope[name]).join();
-    return [isOf, show(String(error.name)), show(String(error.message)), error.code, propertyNames];
+    const classNames = CLASSES.filter((name) => error instanceof scope[name]).join();
+    return [classNames, show(String(error.name)), show(String(error.message)), error.code, propertyNames];
   }
 
   async function read(value: Any, depth: number): Promise<Any> {
@@ -95,12 +96,12 @@ function outcomes() {
   }
 
   /** Returns "never" if the promise does not settle within 30 s. */
-  async function inTime(received: Promise<unknown>): Promise<unknown> {
+  async function limitTime(received: Promise<unknown>): Promise<unknown> {
     let late: unknown;
-    const never = new Promise((resolve) => {
+    const timeout = new Promise((resolve) => {
       late = setTimeout(resolve, 30_000, "never");
     });
-    const first = await Promise.race([received, never]);
+    const first = await Promise.race([received, timeout]);
     clearTimeout(late as number);
     return first;
   }
@@ -113,7 +114,7 @@ function outcomes() {
       const found: string[] = [];
       for (const [, work] of samples) {
         log = [];
-        const received = await inTime(outcome(work));
+        const received = await limitTime(outcome(work));
         found.push(JSON.stringify(log.length === 0 ? received : [received, log]));
       }
       return found;
@@ -123,7 +124,7 @@ function outcomes() {
 
 /** Returns code whose function `execute` returns the results of the samples. `before` is code that runs before the samples. */
 export function sourceOf(samples: readonly Sample[], before = ""): string {
-  const works = samples.map(([title, code]) => {
+  const functions = samples.map(([title, code]) => {
     const head = /\bawait\b/.test(code) ? "async () =>" : "() =>";
     return `[${JSON.stringify(title)}, ${head} ${code.startsWith("{") ? code : `(${code})`}],`;
   });
@@ -131,7 +132,7 @@ export function sourceOf(samples: readonly Sample[], before = ""): string {
     `const { note, outcome, describe, all } = (${outcomes})();`,
     before,
     "const samples = [",
-    ...works,
+    ...functions,
     "];",
   ];
   return [...lines, "const execute = () => all(samples);"].join("\n");

@@ -72,7 +72,7 @@ const MISUSE_SAMPLES: Sample[] = ["Headers", "Response", "Blob", "File", "FormDa
     }
     return found;
   }`;
-  const selves = [
+  const receivers = [
     "undefined",
     "null",
     "1",
@@ -84,7 +84,7 @@ const MISUSE_SAMPLES: Sample[] = ["Headers", "Response", "Blob", "File", "FormDa
     "globalThis",
   ];
   return [
-    ...selves.map((self): Sample => [`members of ${name} on ${self}`, each(`member.call(${self})`)]),
+    ...receivers.map((self): Sample => [`members of ${name} on ${self}`, each(`member.call(${self})`)]),
     ...["Headers", "Response", "Blob", "File", "FormData"].map(
       (other): Sample => [`members of ${name} on a ${other}`, each(`member.call(INSTANCES().${other})`)],
     ),

@@ -210,11 +210,11 @@ const CALLS_OF_VALUE: Readonly<Record<string, string>> = {
   "an interval's id": "clearInterval(V)",
 };
 
-export const matrixOf = (takers: Readonly<Record<string, string>>): Sample[] =>
-  Object.entries(takers).flatMap(([taker, code]) =>
+export const createSamples = (calls: Readonly<Record<string, string>>): Sample[] =>
+  Object.entries(calls).flatMap(([taker, code]) =>
     Object.entries(VALUES).map(
       ([value, made]): Sample => [`${taker}: ${value}`, code.replaceAll(/\bV\b/g, () => made)],
     ),
   );
 
-export const VALUE_SAMPLES = matrixOf(CALLS_OF_VALUE);
+export const VALUE_SAMPLES = createSamples(CALLS_OF_VALUE);
