@@ -149,30 +149,30 @@ describe("accounts of people", () => {
 
   it("makes an account wait after ten failures, only at that address, and even for the right passphrase", async () => {
     const { email } = await setup();
-    const fromFirstAddress = from("192.0.2.1");
+    const fromSameAddress = from("192.0.2.1");
     for (let at = 0; at < 10; at += 1) {
-      expect((await post("sign-in", { email, passphrase: `wrong ${at}` }, fromFirstAddress)).http).to.equal(401);
+      expect((await post("sign-in", { email, passphrase: `wrong ${at}` }, fromSameAddress)).http).to.equal(401);
     }
-    const refused = await post("sign-in", { email, passphrase: PASSPHRASE }, fromFirstAddress);
+    const refused = await post("sign-in", { email, passphrase: PASSPHRASE }, fromSameAddress);
     expect([refused.http, refused.body.status]).to.deep.equal([429, "RATE_LIMIT_EXCEEDED"]);
     expect(Number(refused.headers.get("retry-after"))).to.be.within(1, 60);
     expect((await post("sign-in", { email, passphrase: PASSPHRASE }, from("192.0.2.2"))).http).to.equal(200);
   });
 
   it("makes an address wait after ten failures with different accounts", async () => {
-    const fromFirstAddress = from("192.0.2.9");
+    const fromSameAddress = from("192.0.2.9");
     for (let at = 0; at < 10; at += 1) {
-      await post("sign-in", { email: `unknown${at}@example.com`, passphrase: PASSPHRASE }, fromFirstAddress);
+      await post("sign-in", { email: `unknown${at}@example.com`, passphrase: PASSPHRASE }, fromSameAddress);
     }
     const { email } = await setup();
-    expect((await post("sign-in", { email, passphrase: PASSPHRASE }, fromFirstAddress)).http).to.equal(429);
+    expect((await post("sign-in", { email, passphrase: PASSPHRASE }, fromSameAddress)).http).to.equal(429);
   });
 
   longTest("compares at most ten of twenty concurrent attempts", async () => {
     const { email } = await setup();
-    const fromFirstAddress = from("192.0.2.77");
+    const fromSameAddress = from("192.0.2.77");
     const answers = await Promise.all(
-      Array.from({ length: 20 }, () => post("sign-in", { email, passphrase: "wrong" }, fromFirstAddress)),
+      Array.from({ length: 20 }, () => post("sign-in", { email, passphrase: "wrong" }, fromSameAddress)),
     );
     const count = (status: number) => answers.filter(({ http }) => http === status).length;
     expect([count(401), count(429)]).to.deep.equal([10, 10]);
@@ -295,9 +295,9 @@ describe("accounts of people", () => {
 
   it("sends an account at most three reset links in ten minutes, and lets an address ask ten times", async () => {
     const { email, body } = await setup();
-    const fromFirstAddress = from("192.0.2.200");
-    for (let at = 0; at < 10; at += 1) expect((await post("reset", { email }, fromFirstAddress)).http).to.equal(202);
-    expect((await post("reset", { email }, fromFirstAddress)).http).to.equal(429);
+    const fromSameAddress = from("192.0.2.200");
+    for (let at = 0; at < 10; at += 1) expect((await post("reset", { email }, fromSameAddress)).http).to.equal(202);
+    expect((await post("reset", { email }, fromSameAddress)).http).to.equal(429);
     await mail.waitForMessages(1);
     const sql = "SELECT count(*) AS count FROM one_time_link WHERE person_id = $1 AND kind = 'reset'";
     await until(async () => (await rows<{ count: number }>(service.db, sql, [body.user.id]))[0]!.count > 0);
