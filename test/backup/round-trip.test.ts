@@ -164,7 +164,7 @@ describe("a backup that is restored elsewhere", function () {
     const references: { from: string; to: string }[] = await db.query(`
       SELECT conrelid::regclass::text AS "from", confrelid::regclass::text AS "to"
         FROM pg_constraint WHERE contype = 'f' AND conparentid = 0 AND connamespace = 'public'::regnamespace`);
-    const client = new Client({ connectionString: place.url });
+    const client = new Client({ connectionString: targetDatabase.url });
     await client.connect();
     const tables = new Set((await readTables(client)).map(({ name }) => name));
     await client.end();
