@@ -111,7 +111,9 @@ describe("URLs that a run may not request", () => {
   let arrived: string[] = [];
   /** Pattern of the requests that must arrive before the server responds to /harmless. */
   let firstAwaitedUrl = /^/;
-  const scan = new SecretScan([SECRET, MULTILINE_SECRET].map((value) => ({ name: "_secret", value, mustMatchWhole: false })));
+  const scan = new SecretScan(
+    [SECRET, MULTILINE_SECRET].map((value) => ({ name: "_secret", value, mustMatchWhole: false })),
+  );
   /** Returns the received URLs, without three that contain no data of the run. Any other URL may contain the secret. */
   const received = () => arrived.filter((url) => !["/", "/x", "/harmless"].includes(url));
 
