@@ -6,7 +6,7 @@ import type { Logger } from "pino";
 import { ActionError } from "../errors.js";
 import { BODY_MAX_BYTES, PERSON_SESSION_LIFETIME_MAX_MS } from "../limits.js";
 import type { Credentials } from "../operations/access/credentials.js";
-import type { RejectionDelay } from "../operations/access/refusal-delay.js";
+import type { RejectionDelay } from "../operations/access/rejection-delay.js";
 import type { RequestLimiter } from "../operations/access/request-limiter.js";
 import type { ToolCallLog } from "../operations/access/tool-calls.js";
 import type { OpenId } from "../operations/accounts/open-id.js";
@@ -88,7 +88,7 @@ export interface ApiOptions {
   limiter: RequestLimiter;
   bodyBudgets: RequestBodyBudgetsBySize;
   appExists: (appId: number) => Promise<boolean>;
-  measures: Pick<ServiceMetrics, "refused">;
+  measures: Pick<ServiceMetrics, "countRefusal">;
   tracing: RequestTracing;
   /** GraphQL documents that app users may send: any, or only persisted ones. */
   graphqlDocuments: "any" | "persisted";
@@ -110,7 +110,7 @@ function createFastify({ measures, log }: ApiOptions): { app: FastifyInstance; h
   let handle: RequestListener = () => undefined;
   const sendErrorReply = (error: unknown, reply: FastifyReply): FastifyReply => {
     const { http, headers, body } = createErrorReply(error, log);
-    measures.refused(body.status);
+    measures.countRefusal(body.status);
     return reply.code(http).headers(headers).send(body);
   };
   const app = Fastify({

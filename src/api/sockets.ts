@@ -79,7 +79,7 @@ interface SocketOptions extends SubscriptionSources, ResolverContext {
   runtimeUrl: string | null;
   readUpgradeToken: ReadWebsocketUpgradeToken;
   credentials: Credentials;
-  measures: Pick<ServiceMetrics, "refused">;
+  measures: Pick<ServiceMetrics, "countRefusal">;
   tracing: RequestTracing;
   graphqlDocuments: "any" | "persisted";
   log: Logger;
@@ -323,7 +323,7 @@ export function createSocketServer({
     },
     {
       countMessage: (connection) =>
-        messageRateLimiter.takeMessage(
+        messageRateLimiter.countMessage(
           String(connection.id),
           listRatedSenders(connection),
           () => connection.socket.readyState === connection.socket.OPEN,
@@ -341,7 +341,7 @@ export function createSocketServer({
 
   function rejectUpgrade(error: unknown, socket: Duplex): void {
     const { http, body } = createErrorReply(error, log);
-    measures.refused(body.status);
+    measures.countRefusal(body.status);
     socket.end(createRejectionText(http, JSON.stringify(body)));
   }
 

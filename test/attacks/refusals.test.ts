@@ -3,7 +3,7 @@
  * callers.
  */
 import { expect } from "chai";
-import { RejectionDelay } from "../../src/operations/access/refusal-delay.js";
+import { RejectionDelay } from "../../src/operations/access/rejection-delay.js";
 import { longTest } from "../harness/samples.js";
 import { startTestService, type TestService } from "../harness/service.js";
 

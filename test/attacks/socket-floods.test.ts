@@ -12,7 +12,7 @@ describe("the rate of messages on websockets", () => {
   it("has separate limits for a socket, a credential and an address", () => {
     const rate = new SocketMessageRateLimiter(rates, () => new Promise(() => undefined));
     const passed = (times: number, socket: string, by: string[]) =>
-      Array.from({ length: times }, () => rate.takeMessage(socket, by, open)).filter((wait) => wait === null).length;
+      Array.from({ length: times }, () => rate.countMessage(socket, by, open)).filter((wait) => wait === null).length;
     expect(passed(10, "1", ["credential 1", "address a"])).to.equal(3);
     expect(passed(10, "2", ["credential 1", "address a"])).to.equal(2);
     expect(passed(10, "3", ["credential 2", "address a"]), "of the same address").to.equal(0);
@@ -26,8 +26,8 @@ describe("the rate of messages on websockets", () => {
       waits += 1;
       if (waits === 4) isOpen = false;
     });
-    for (let sent = 0; sent < 3; sent += 1) expect(rate.takeMessage("1", ["address a"], () => isOpen)).to.equal(null);
-    await rate.takeMessage("1", ["address a"], () => isOpen);
+    for (let sent = 0; sent < 3; sent += 1) expect(rate.countMessage("1", ["address a"], () => isOpen)).to.equal(null);
+    await rate.countMessage("1", ["address a"], () => isOpen);
     expect(waits).to.equal(4);
   });
 });

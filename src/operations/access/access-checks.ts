@@ -206,8 +206,8 @@ export function createAccessChecks(options: {
     return exists;
   }
 
-  const isPageCallerOfApp = ({ kind, appId: visitorAppId }: Caller, appId: number) =>
-    (kind === "live" || kind === "viewer") && visitorAppId === appId;
+  const isPageCallerOfApp = ({ kind, appId: callerAppId }: Caller, appId: number) =>
+    (kind === "live" || kind === "viewer") && callerAppId === appId;
 
   return {
     appExists,

@@ -35,11 +35,11 @@ export async function createAppWithTokens(
   ]);
   const appSql = "INSERT INTO app (organization_id, name) VALUES ($1, $2)";
   const appId = await insertRow(manager, appSql, [organizationId, "First app"]);
-  const insertPerson = (role: string, emailName: string) =>
+  const insertPerson = (role: string, emailLocalPart: string) =>
     insertRow(
       manager,
       "INSERT INTO person (organization_id, first_name, last_name, email) VALUES ($1, 'First', $2, $3)",
-      [organizationId, role, `${emailName}@${emailDomain}`],
+      [organizationId, role, `${emailLocalPart}@${emailDomain}`],
     );
   const editorId = await insertPerson("Editor", "editor");
   const adminId = await insertPerson("Admin", "admin");

@@ -67,7 +67,7 @@ interface CredentialRow {
   /** For a person's session: true if `last_used_at` must be updated, because it is more than a minute old. Null for other credentials. */
   needsSessionUpdate: boolean | null;
   /** True if `last_used_at` of a token must be updated: it is empty or more than a minute old. Always false for sessions and run tokens. */
-  needsUseUpdate: boolean;
+  needsLastUseUpdate: boolean;
 }
 
 /** Selects the valid credential with the hash $1. */
@@ -89,7 +89,7 @@ const SELECT_CREDENTIAL = `
          CASE WHEN session.is_provisional THEN 'provisional' WHEN NOT session.is_provisional THEN 'full' END AS session,
          session.last_used_at < now() - interval '1 minute' AS "needsSessionUpdate",
          session.credential_id IS NULL AND NOT c.page_session AND c.kind <> 'task'
-           AND (c.last_used_at IS NULL OR c.last_used_at < now() - interval '1 minute') AS "needsUseUpdate"
+           AND (c.last_used_at IS NULL OR c.last_used_at < now() - interval '1 minute') AS "needsLastUseUpdate"
     FROM credential c LEFT JOIN run ON run.id = c.run_id
          LEFT JOIN person_session session ON session.credential_id = c.id
          LEFT JOIN person ON person.id = session.person_id
@@ -156,7 +156,7 @@ const createTokenCacheKey = (token: string): string => hash("sha256", token, "ba
 
 /** Limits unknown tokens per network address, and caches them for CALLER_CACHE_MS so that they cause no further query. */
 class UnknownTokenLimiter {
-  private readonly recentlyUnknown = createBoundedCache<string, true>(CALLER_CACHE_MAX_ENTRIES, {
+  private readonly recentlyUnknownKeys = createBoundedCache<string, true>(CALLER_CACHE_MAX_ENTRIES, {
     ttl: CALLER_CACHE_MS,
   });
   /** Cache keys of tokens that were valid in this process before. The limit of unknown tokens per address never blocks these tokens. */
@@ -170,11 +170,11 @@ class UnknownTokenLimiter {
   constructor(private readonly clock = () => performance.now()) {}
 
   has(key: string): boolean {
-    return this.recentlyUnknown.has(key);
+    return this.recentlyUnknownKeys.has(key);
   }
 
   add(key: string): void {
-    this.recentlyUnknown.set(key, true);
+    this.recentlyUnknownKeys.set(key, true);
   }
 
   markValid(key: string): void {
@@ -182,7 +182,7 @@ class UnknownTokenLimiter {
   }
 
   clear() {
-    this.recentlyUnknown.clear();
+    this.recentlyUnknownKeys.clear();
   }
 
   /**
@@ -220,19 +220,19 @@ export class Credentials {
   /** Key in `callersByHash` for each run token that this process issued, by credential ID. The key is "" until the token is first used. */
   private readonly runTokenKeys = createBoundedCache<number, string>(CALLER_CACHE_MAX_ENTRIES);
   private readonly watchers = new Set<CredentialWatcher>();
-  private epoch = 0;
+  private rightsEpoch = 0;
 
   constructor(private readonly options: CredentialsOptions) {
     const { notifications } = options;
     notifications.listen(CREDENTIAL_CHANNEL, (id) => {
-      if (id === "") return this.forgetCallers();
+      if (id === "") return this.clearLocalCallerCache();
       for (const watcher of this.watchers) watcher(Number(id));
     });
-    notifications.onGap(() => this.forgetCallers());
+    notifications.onGap(() => this.clearLocalCallerCache());
   }
 
-  private forgetCallers() {
-    this.epoch += 1;
+  private clearLocalCallerCache() {
+    this.rightsEpoch += 1;
     this.callersByHash.clear();
     this.unknownTokens.clear();
     for (const watcher of this.watchers) watcher(null);
@@ -248,7 +248,7 @@ export class Credentials {
   /** Makes all processes clear their caches of callers, because rights have changed. This process clears its cache at once. */
   async clearCallerCaches(executor: SqlClient = this.options.db): Promise<void> {
     await executor.query(`SELECT pg_notify('${CREDENTIAL_CHANNEL}', '')`);
-    this.forgetCallers();
+    this.clearLocalCallerCache();
   }
 
   /** Calls `watcher` whenever a credential or a person's rights may have changed. Returns a function that unsubscribes. */
@@ -263,15 +263,10 @@ export class Credentials {
     executor: SqlClient = this.options.db,
   ): Promise<{ id: number; token: string }> {
     const { kind, appId = null, personId = null, runId = null, name = null, expiresAt = null } = credential;
-    const {
-      isPageSession: pageSession = false,
-      parentId = null,
-      actionId = null,
-      secret: token = generateToken(kind),
-    } = credential;
+    const { isPageSession = false, parentId = null, actionId = null, secret: token = generateToken(kind) } = credential;
     const { visitorAddressHash = null, scopes = null } = credential;
     const credentialValues = [kind, hashToken(token), name, appId, personId, runId, expiresAt];
-    const values = [...credentialValues, pageSession, parentId, actionId, visitorAddressHash, scopes];
+    const values = [...credentialValues, isPageSession, parentId, actionId, visitorAddressHash, scopes];
     const [row] = await queryPreparedRows<{ id: number }>(executor, "issue-credential", INSERT_CREDENTIAL, values);
     this.unknownTokens.markValid(createTokenCacheKey(token));
     if (kind === "task") this.runTokenKeys.set(row!.id, "");
@@ -292,22 +287,22 @@ export class Credentials {
     if (hit && hit.expiresAt > Date.now() && notifications.isHealthy()) return hit;
     if (this.unknownTokens.has(key) && notifications.isHealthy()) return null;
     this.unknownTokens.checkRate(key, address);
-    const epochBefore = this.epoch;
+    const epochBefore = this.rightsEpoch;
     const [row] = await queryPreparedRows<CredentialRow>(db, "find-credential", SELECT_CREDENTIAL, [hashToken(token)]);
     if (!row) {
       this.unknownTokens.countMiss(key, address);
-      if (epochBefore === this.epoch) this.unknownTokens.add(key);
+      if (epochBefore === this.rightsEpoch) this.unknownTokens.add(key);
       return null;
     }
     this.unknownTokens.markValid(key);
     if (row.needsSessionUpdate && address !== undefined) row.expiresAt = await this.renewExpiry(row, address);
     // Stores the time of the token's last use without waiting. Ignores an error, because the database may be read-only.
-    if (row.needsUseUpdate) rows(db, MARK_CREDENTIAL_USED, [row.id, address ?? null]).catch(() => undefined);
+    if (row.needsLastUseUpdate) rows(db, MARK_CREDENTIAL_USED, [row.id, address ?? null]).catch(() => undefined);
     const caller = toCaller(row);
     // When a run ends, only the process that issued the run's token removes the token from the cache. So other processes must not cache it.
     const isCacheable = row.kind !== "task" || this.runTokenKeys.has(row.id);
     // If rights changed during the query, the caller that the query returned may be outdated. So it is not cached.
-    if (epochBefore !== this.epoch || !isCacheable) return caller;
+    if (epochBefore !== this.rightsEpoch || !isCacheable) return caller;
     this.callersByHash.set(key, caller);
     if (row.kind === "task") this.runTokenKeys.set(row.id, key);
     return caller;

@@ -31,7 +31,7 @@ export class SocketMessageRateLimiter {
    * Counts one message in the limits of its socket and of each key in `senderKeys` (the credential and the network address).
    * @returns null if the message can be handled now; otherwise a promise that resolves when it can be handled, or the socket has closed
    */
-  takeMessage(socket: string, senderKeys: readonly string[], isOpen: () => boolean): Promise<void> | null {
+  countMessage(socket: string, senderKeys: readonly string[], isOpen: () => boolean): Promise<void> | null {
     const bucketKeys = [
       [this.sockets, socket] as const,
       ...senderKeys.map((sender) => [this.senders, sender] as const),

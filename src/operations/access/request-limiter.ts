@@ -42,9 +42,9 @@ export function createRequestLimiter(limits = MAX_CONCURRENT_REQUESTS): RequestL
   ): Promise<() => void> {
     const releaseVisitorSlot = await visitorSemaphore.enter(holder, disconnectSignal);
     try {
-      const releaseAddress = await visitorAddressSemaphore.enter(address, disconnectSignal);
+      const releaseAddressSlot = await visitorAddressSemaphore.enter(address, disconnectSignal);
       return () => {
-        releaseAddress();
+        releaseAddressSlot();
         releaseVisitorSlot();
       };
     } catch (error) {

@@ -93,7 +93,7 @@ interface AccountsOptions {
   sessions: PersonSessions;
   links: OneTimeLinks;
   attempts: PersonSignInAttempts;
-  sendReset: SendResetLink;
+  sendResetLink: SendResetLink;
 }
 
 async function insertPerson(values: unknown[], executor: SqlClient): Promise<User> {
@@ -126,21 +126,21 @@ export class Accounts {
     return links.issue({ kind: "setup", lifetimeMs: SETUP_LINK_LIFETIME_MS }, manager);
   }
 
-  private async sendResetTo(email: string, address: string | undefined): Promise<void> {
-    const { db, links, sendReset } = this.options;
+  private async sendResetLinkTo(email: string, address: string | undefined): Promise<void> {
+    const { db, links, sendResetLink } = this.options;
     const person = await this.findPerson(SELECT_PERSON_BY_EMAIL, email);
-    if (!person || !sendReset) return;
+    if (!person || !sendResetLink) return;
     const { user } = person;
     const link = await db.transaction(async (manager) => {
       await rows(manager, LOCK_PERSON, [user.id]);
-      const [recent] = await rows<{ count: number }>(manager, COUNT_RECENT_RESETS, [user.id]);
-      if (recent!.count >= RESETS_PER_PERSON) return null;
+      const [recentResets] = await rows<{ count: number }>(manager, COUNT_RECENT_RESETS, [user.id]);
+      if (recentResets!.count >= RESETS_PER_PERSON) return null;
       await recordAccessEvent(manager, { type: "person.resetRequested", subjectId: user.id, address });
       return (
         await links.issue({ kind: "reset", personId: user.id, lifetimeMs: SIGN_IN_RESET_LINK_LIFETIME_MS }, manager)
       ).link;
     });
-    if (link !== null) await sendReset(user, link);
+    if (link !== null) await sendResetLink(user, link);
   }
 
   async requireUser(id: number, executor?: SqlClient): Promise<User> {
@@ -229,7 +229,7 @@ export class Accounts {
     const email = requireEmail(body["email"], "email");
     const passphrase = normalizePassphrase(body["passphrase"]);
     const { address } = request;
-    const person = await attempts.runCounted(email.toLowerCase(), address, async () => {
+    const person = await attempts.runCountedAttempt(email.toLowerCase(), address, async () => {
       const foundPerson = await this.findPerson(SELECT_PERSON_BY_EMAIL, email);
       return (await matchesHash(passphrase, foundPerson?.passphraseHash ?? null, createHashQueueKey(request)))
         ? foundPerson
@@ -295,7 +295,7 @@ export class Accounts {
       const message = `too many requests for a new passphrase from this network address; try again in ${retryAfter} s`;
       throw createRateLimitError(message, retryAfter);
     }
-    runInBackground(this.sendResetTo(email, address));
+    runInBackground(this.sendResetLinkTo(email, address));
   }
 
   /**
@@ -338,7 +338,7 @@ export class Accounts {
       refuseUnknownFields(body, RESET_CONFIRMATION_BODY_SHAPE);
       await manager.query(SET_PASSPHRASE, [personId, passphraseHash]);
       await links.revokeAll("reset", personId, manager);
-      await sessions.endAllWithTokens(personId!, manager);
+      await sessions.endAllSessionsAndTokens(personId!, manager);
       await recordAccessEvent(manager, { type: "person.reset", subjectId: personId, address: request.address });
     });
   }
@@ -359,8 +359,10 @@ export class Accounts {
     const passphrase = isPresent(body["passphrase"]) ? parseNewPassphrase(body["passphrase"]) : null;
     if (passphrase !== null && passphraseHash !== null) {
       const currentPassphrase = normalizePassphrase(body["currentPassphrase"], "currentPassphrase");
-      const isPassphraseCorrect = await attempts.runCounted(user.email.toLowerCase(), request.address, async () =>
-        (await matchesHash(currentPassphrase, passphraseHash, createHashQueueKey(request))) ? true : null,
+      const isPassphraseCorrect = await attempts.runCountedAttempt(
+        user.email.toLowerCase(),
+        request.address,
+        async () => ((await matchesHash(currentPassphrase, passphraseHash, createHashQueueKey(request))) ? true : null),
       );
       if (!isPassphraseCorrect) throw createWrongPassphraseError();
     }

@@ -67,8 +67,8 @@ const REMOVE_ROLE = "DELETE FROM organization_member WHERE organization_id = $1 
  */
 const LOCK_ORGANIZATION = "SELECT FROM organization WHERE id = $1 FOR NO KEY UPDATE";
 const COUNT_OTHER_OWNERS = `
-  SELECT (SELECT count(*) FROM organization_member WHERE organization_id = $1 AND role = 'owner' AND person_id <> $2) AS count,
-         (SELECT role FROM organization_member WHERE organization_id = $1 AND person_id = $2) AS before`;
+  SELECT (SELECT count(*) FROM organization_member WHERE organization_id = $1 AND role = 'owner' AND person_id <> $2) AS "otherOwnerCount",
+         (SELECT role FROM organization_member WHERE organization_id = $1 AND person_id = $2) AS "roleBefore"`;
 const SELECT_IDENTITIES = `
   SELECT id, provider, issuer, created_at AS "createdAt", last_used_at AS "lastUsedAt"
     FROM person_identity WHERE person_id = $1 ORDER BY id LIMIT 100`;
@@ -80,8 +80,8 @@ export class OpenIdIdentityStore {
   /** Returns the account of an identity; null if no account has this identity. Locks the identity until the transaction ends. */
   async lockAndFindOwner({ issuer, subject }: ProvenIdentity, executor: SqlClient) {
     await rows(executor, LOCK_IDENTITY, [issuer, subject]);
-    type Owner = { personId: number; managesRoles: boolean };
-    return (await rows<Owner>(executor, SELECT_IDENTITY_OWNER, [issuer, subject]))[0] ?? null;
+    type IdentityOwner = { personId: number; managesRoles: boolean };
+    return (await rows<IdentityOwner>(executor, SELECT_IDENTITY_OWNER, [issuer, subject]))[0] ?? null;
   }
 
   /** Locks the person's sign-in methods, and marks the identity as used. Returns false if the person has removed the identity. */
@@ -122,10 +122,10 @@ export class OpenIdIdentityStore {
     address: string | undefined,
   ): Promise<void> {
     await rows(executor, LOCK_ORGANIZATION, [organizationId]);
-    type OwnerState = { count: number; before: Role | null };
-    const [ownerState] = await rows<OwnerState>(executor, COUNT_OTHER_OWNERS, [organizationId, id]);
-    const { count, before } = ownerState!;
-    if (before === "owner" && count === 0 && role !== "owner") return;
+    type OwnershipState = { otherOwnerCount: number; roleBefore: Role | null };
+    const [ownership] = await rows<OwnershipState>(executor, COUNT_OTHER_OWNERS, [organizationId, id]);
+    const { otherOwnerCount, roleBefore } = ownership!;
+    if (roleBefore === "owner" && otherOwnerCount === 0 && role !== "owner") return;
     const scope = { organizationId, appId: null };
     if (role !== null) await requireMemberCapacity(executor, scope, id);
     const changedRows =
@@ -135,7 +135,7 @@ export class OpenIdIdentityStore {
     if (changedRows.length === 0) return;
     if (role === null) await revokeLostAccess(executor, scope, id);
     else await revokeInvalidOneTimeLinks(executor, id);
-    if (role !== null && before !== null && isRoleAbove(before, role))
+    if (role !== null && roleBefore !== null && isRoleAbove(roleBefore, role))
       await revokeReceivedInvitations(executor, scope, id);
     await recordAccessEvent(executor, {
       type: "member.role",

@@ -16,12 +16,12 @@ export const lockPeople = (executor: SqlClient, ids: readonly (number | null)[])
 export const isAppOrStageSql = (column: string, app: string): string =>
   `(${column} = ${app} OR ${column} IN (SELECT app_id FROM app_stage WHERE root_id = ${app}))`;
 
-const SELECT_LINKS_OF_INVITED = `
+const SELECT_RECEIVED_INVITATION_LINKS = `
   SELECT link_id FROM invitation JOIN person ON lower(person.email) = lower(invitation.email) WHERE person.id = $1`;
 /* Locks the unused links that the person $1 created or can use, and the link $2. */
 const LOCK_LINKS = `
   SELECT FROM one_time_link
-   WHERE (created_by = $1 OR person_id = $1 OR id = $2 OR id IN (${SELECT_LINKS_OF_INVITED}))
+   WHERE (created_by = $1 OR person_id = $1 OR id = $2 OR id IN (${SELECT_RECEIVED_INVITATION_LINKS}))
      AND used_at IS NULL AND revoked_at IS NULL
    ORDER BY id FOR NO KEY UPDATE`;
 
@@ -53,7 +53,7 @@ const REVOKE_INVITATIONS = `
  */
 const REVOKE_RECEIVED_INVITATIONS = `
   UPDATE one_time_link SET revoked_at = now() FROM invitation
-   WHERE link_id = one_time_link.id AND used_at IS NULL AND revoked_at IS NULL AND link_id IN (${SELECT_LINKS_OF_INVITED})
+   WHERE link_id = one_time_link.id AND used_at IS NULL AND revoked_at IS NULL AND link_id IN (${SELECT_RECEIVED_INVITATION_LINKS})
      AND organization_id = $2 AND ($3::bigint IS NULL OR ${isAppOrStageSql("app_id", "$3")})`;
 /**
  * Revokes reset links that the person $1 created or can use. The creator of a link must have a higher role than the person who uses it.

@@ -120,9 +120,9 @@ interface OpenIdOptions {
 }
 
 export class OpenId {
-  private readonly discoveredProviders = new Map<
+  private readonly discoveriesByProvider = new Map<
     string,
-    { configuration: Promise<client.Configuration>; at: number }
+    { configuration: Promise<client.Configuration>; startedAtMs: number }
   >();
   private readonly callbackBucket = createTokenBucket({ limit: CALLBACKS_PER_ADDRESS, windowMs: CALLBACK_WINDOW_MS });
 
@@ -140,8 +140,8 @@ export class OpenId {
     clientId,
     clientSecret,
   }: OpenIdProvider): Promise<client.Configuration> {
-    const discovery = this.discoveredProviders.get(id);
-    if (discovery && discovery.at > Date.now() - PROVIDER_CACHE_MS) return discovery.configuration;
+    const discovery = this.discoveriesByProvider.get(id);
+    if (discovery && discovery.startedAtMs > Date.now() - PROVIDER_CACHE_MS) return discovery.configuration;
     const url = new URL(issuer);
     const discoveryOptions = url.protocol === "http:" ? [client.allowInsecureRequests] : [];
     const configuration = client
@@ -150,10 +150,10 @@ export class OpenId {
         timeout: DISCOVERY_TIMEOUT_SECONDS,
       })
       .catch(() => {
-        this.discoveredProviders.delete(id);
+        this.discoveriesByProvider.delete(id);
         throw new OpenIdSignInError("unavailable");
       });
-    this.discoveredProviders.set(id, { configuration, at: Date.now() });
+    this.discoveriesByProvider.set(id, { configuration, startedAtMs: Date.now() });
     return configuration;
   }
 
@@ -194,10 +194,15 @@ export class OpenId {
     return toIdentity(provider, { ...userInfo, ...claims }, issuer);
   }
 
-  private async linkIdentity(request: SignInRequest, provider: OpenIdProvider, identity: ProvenIdentity, by: number) {
+  private async linkIdentity(
+    request: SignInRequest,
+    provider: OpenIdProvider,
+    identity: ProvenIdentity,
+    linkedBy: number,
+  ) {
     const { db, identities } = this.options;
     const { caller, address } = request;
-    if (!caller?.session || caller.credentialId !== by || caller.personId === null)
+    if (!caller?.session || caller.credentialId !== linkedBy || caller.personId === null)
       throw new OpenIdSignInError("failed");
     const { personId, credentialId } = caller;
     await db.transaction(async (manager) => {

@@ -305,7 +305,9 @@ export class Passkeys {
     const { db, attempts } = this.options;
     checkWebAuthnResponse(body);
     const { address } = request;
-    const passkey = await attempts.runCounted(`passkey ${body["id"]}`, address, () => this.verifySignIn(page, body));
+    const passkey = await attempts.runCountedAttempt(`passkey ${body["id"]}`, address, () =>
+      this.verifySignIn(page, body),
+    );
     const signedIn = passkey && (await this.beginSession(request, passkey));
     if (signedIn) return signedIn;
     await recordAccessEvent(db, { type: "person.signInFailed", address, data: { by: "passkey" } });

@@ -44,11 +44,11 @@ export function createAccountModules(options: {
   const sessions = new PersonSessions({ db, credentials });
   const links = new OneTimeLinks({ db, baseUrl: toLinkBaseUrl(baseUrl) });
   const attempts = new PersonSignInAttempts({ db });
-  const sendReset =
+  const sendResetLink =
     mail &&
     ((user: User, link: string) =>
       mail({ to: user.email, subject: "Your new passphrase", text: composeResetMail(user, link) }));
-  const accounts = new Accounts({ db, people, sessions, links, attempts, sendReset });
+  const accounts = new Accounts({ db, people, sessions, links, attempts, sendResetLink });
   const identities = new OpenIdIdentityStore({ db, credentials });
   return {
     accounts,

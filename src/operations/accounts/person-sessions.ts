@@ -88,14 +88,14 @@ const CLEAR_PROVISIONAL_FLAG = "UPDATE person_session SET is_provisional = false
 export class PersonSessions {
   constructor(private readonly options: { db: Db; credentials: Credentials }) {}
 
-  /** Ends the session `id`. If `id` is null, ends all sessions except `except`. Returns the number of ended sessions. */
+  /** Ends the session `id`. If `id` is null, ends all sessions except `exceptId`. Returns the number of ended sessions. */
   private async endSessions(
     personId: number,
     id: number | null,
-    except: number | null,
+    exceptId: number | null,
     executor: SqlClient,
   ): Promise<number> {
-    const endedSessions = await rows(executor, END_SESSIONS, [personId, id, except]);
+    const endedSessions = await rows(executor, END_SESSIONS, [personId, id, exceptId]);
     if (endedSessions.length > 0) await this.options.credentials.clearCallerCaches(executor);
     return endedSessions.length;
   }
@@ -167,15 +167,15 @@ export class PersonSessions {
     });
   }
 
-  /** Ends all sessions of the person. If `except` is set, the session with this ID stays valid. */
-  async endAllSessions(personId: number, except: number | null = null, executor?: SqlClient): Promise<void> {
-    if (!executor) return this.options.db.transaction((manager) => this.endAllSessions(personId, except, manager));
+  /** Ends all sessions of the person. If `exceptId` is set, the session with this ID stays valid. */
+  async endAllSessions(personId: number, exceptId: number | null = null, executor?: SqlClient): Promise<void> {
+    if (!executor) return this.options.db.transaction((manager) => this.endAllSessions(personId, exceptId, manager));
     await lockSignInMethods(executor, personId);
-    await this.endSessions(personId, null, except, executor);
+    await this.endSessions(personId, null, exceptId, executor);
   }
 
   /** Ends the person's sessions and editor tokens, and the access that the person has granted to programs. */
-  async endAllWithTokens(personId: number, executor: SqlClient): Promise<void> {
+  async endAllSessionsAndTokens(personId: number, executor: SqlClient): Promise<void> {
     await executor.query(END_SESSIONS_AND_TOKENS, [personId]);
     await executor.query(REVOKE_GRANTS, [personId]);
     await this.options.credentials.clearCallerCaches(executor);

@@ -98,14 +98,14 @@ export class PersonSignInAttempts {
   /** Removes one attempt from the counts. After a success, removes all failures for this account from this network address. */
   private async uncountAttempt(
     attemptedAt: number,
-    ofAddress: Buffer,
-    ofAccount: Buffer,
+    addressKey: Buffer,
+    accountKey: Buffer,
     hasSucceeded: boolean,
   ): Promise<void> {
     await this.options.db.transaction(async (manager) => {
-      for (const row of await lockAttempts(manager, [ofAddress, ofAccount])) {
-        const isForgotten = hasSucceeded && row.subject.equals(ofAccount);
-        if (isForgotten) await rows(manager, DELETE_FAILURE, [ofAccount]);
+      for (const row of await lockAttempts(manager, [addressKey, accountKey])) {
+        const mustDelete = hasSucceeded && row.subject.equals(accountKey);
+        if (mustDelete) await rows(manager, DELETE_FAILURE, [accountKey]);
         else await saveAttempts(manager, row.subject, removeSignInAttempt(toAttemptState(row), attemptedAt));
       }
     });
@@ -116,7 +116,7 @@ export class PersonSignInAttempts {
    * throws, for example because the service is overloaded, nothing is counted.
    * @throws ActionError RATE_LIMIT_EXCEEDED while the caller must wait, before `attempt` runs; errors of `attempt`
    */
-  async runCounted<T>(
+  async runCountedAttempt<T>(
     account: string,
     address: string | undefined,
     attempt: () => Promise<T | null>,

@@ -11,7 +11,7 @@ const SELECT_VALID_CREDENTIAL =
   "SELECT id FROM credential WHERE id = $1 AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > now())";
 const SELECT_HAS_SIGN_IN_METHOD = `
   SELECT (passphrase_hash IS NOT NULL) OR EXISTS (SELECT FROM passkey WHERE person_id = $1)
-         OR EXISTS (SELECT FROM person_identity WHERE person_id = $1) AS remains
+         OR EXISTS (SELECT FROM person_identity WHERE person_id = $1) AS "hasMethod"
     FROM person WHERE id = $1`;
 
 /**
@@ -49,8 +49,8 @@ export async function lockPassphrase(executor: SqlClient, personId: number, pass
  * @throws ActionError REQUEST_INVALID
  */
 export async function requireSignInMethod(executor: SqlClient, personId: number): Promise<void> {
-  const [row] = await rows<{ remains: boolean }>(executor, SELECT_HAS_SIGN_IN_METHOD, [personId]);
-  if (row?.remains) return;
+  const [row] = await rows<{ hasMethod: boolean }>(executor, SELECT_HAS_SIGN_IN_METHOD, [personId]);
+  if (row?.hasMethod) return;
   throw new ActionError(
     "REQUEST_INVALID",
     "this is the only way to sign in to the account; add another way to sign in first",

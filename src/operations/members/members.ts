@@ -169,8 +169,8 @@ export class Members {
   private async outranksPerson(manager: EntityManager, caller: Caller, personId: number): Promise<boolean> {
     if (await isAdministrator(manager, personId)) return false;
     if (await hasAdministratorRight(manager, caller)) return true;
-    type HeldRoles = { organizationId: number; roles: (Role | null)[] };
-    for (const { organizationId, roles } of await rows<HeldRoles>(manager, SELECT_ALL_ROLES, [personId])) {
+    type RolesInOrganization = { organizationId: number; roles: (Role | null)[] };
+    for (const { organizationId, roles } of await rows<RolesInOrganization>(manager, SELECT_ALL_ROLES, [personId])) {
       const callerRole = await this.readRoleInScope(manager, { organizationId, appId: null }, caller.personId);
       const isManager = callerRole === "owner" || callerRole === "admin";
       if (!isManager || roles.some((role) => role !== null && !isRoleAbove(callerRole, role))) return false;
@@ -212,11 +212,11 @@ export class Members {
       await revokeInvalidOneTimeLinks(manager, personId);
       return;
     }
-    const clearedAt: Date[] = [];
+    const deletedUpdateTimes: Date[] = [];
     for (const sql of DELETE_APP_ROLES) {
-      for (const { at } of await rows<{ at: Date }>(manager, sql, [appId, personId])) clearedAt.push(at);
+      for (const { at } of await rows<{ at: Date }>(manager, sql, [appId, personId])) deletedUpdateTimes.push(at);
     }
-    const at = computeNextUpdatedAt(clearedAt[0]);
+    const at = computeNextUpdatedAt(deletedUpdateTimes[0]);
     if (role === "editor") await manager.query(INSERT_APP_EDITOR, [appId, personId, at]);
     else await manager.query(INSERT_APP_MEMBER, [appId, personId, role, at]);
     await revokeInvalidOneTimeLinks(manager, personId);
@@ -296,15 +296,15 @@ export class Members {
     await db.transaction(async (manager) => {
       await this.lockOrganization(manager, scope);
       const callerRole = await this.requireManagingRole(manager, caller, scope);
-      type HeldRole = { role: Role; isOnStage: boolean };
-      const heldRoles = await rows<HeldRole>(manager, SELECT_ROLE_OF_PERSON, [organizationId, appId, personId]);
-      const before = getHighestRole(heldRoles.filter(({ isOnStage }) => !isOnStage).map(({ role }) => role));
+      type RoleInScope = { role: Role; isOnStage: boolean };
+      const rolesInScope = await rows<RoleInScope>(manager, SELECT_ROLE_OF_PERSON, [organizationId, appId, personId]);
+      const before = getHighestRole(rolesInScope.filter(({ isOnStage }) => !isOnStage).map(({ role }) => role));
       if (before === null)
         throw new ActionError(
           "NOT_FOUND",
           "this person is not a member of this organization or app, so there is no role to remove",
         );
-      const tooHighRole = heldRoles.find(({ role }) => isRoleAbove(role, callerRole));
+      const tooHighRole = rolesInScope.find(({ role }) => isRoleAbove(role, callerRole));
       if (tooHighRole) {
         const { role, isOnStage } = tooHighRole;
         throw createTooHighRoleError(`the person's role (${role}${isOnStage ? " on a stage of this app" : ""})`);

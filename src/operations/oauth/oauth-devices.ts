@@ -91,18 +91,23 @@ export class OauthDeviceRequests {
    * @throws OauthError in all other cases, for example while the person has not decided yet
    */
   async poll(deviceCode: string, clientId: string): Promise<number> {
-    const [device] = await rows<{ grantId: number | null; isDenied: boolean; isExpired: boolean; isFast: boolean }>(
+    const [device] = await rows<{
+      grantId: number | null;
+      isDenied: boolean;
+      isExpired: boolean;
+      isPolledTooSoon: boolean;
+    }>(
       this.#db,
       `WITH before AS (SELECT hash, polled_at FROM oauth_device WHERE hash = $1 AND client_id = $2 FOR UPDATE)
        UPDATE oauth_device d SET polled_at = now() FROM before WHERE d.hash = before.hash
        RETURNING d.grant_id AS "grantId", d.is_denied AS "isDenied", d.expires_at <= now() AS "isExpired",
-                 before.polled_at > now() - interval '1 second' * $3 AS "isFast"`,
+                 before.polled_at > now() - interval '1 second' * $3 AS "isPolledTooSoon"`,
       [hashToken(deviceCode), clientId, POLL_INTERVAL_SECONDS - 1],
     );
     if (!device) throw createUsedCodeError();
     if (device.isExpired) throw new OauthError("expired_token", "the device code has expired; request a new one");
     if (device.isDenied) throw new OauthError("access_denied", "the person denied access");
-    if (device.isFast)
+    if (device.isPolledTooSoon)
       throw new OauthError("slow_down", `the program polls too often; poll every ${POLL_INTERVAL_SECONDS} seconds`);
     if (device.grantId === null)
       throw new OauthError(

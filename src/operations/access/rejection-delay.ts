@@ -16,7 +16,7 @@ const REJECTION_DELAY_LIMITS = {
 };
 
 export class RejectionDelay {
-  private readonly refusalBucket = createTokenBucket({
+  private readonly rejectionBucket = createTokenBucket({
     limit: this.bounds.immediateRejections,
     windowMs: this.bounds.windowMs,
   });
@@ -31,15 +31,15 @@ export class RejectionDelay {
    * @param sender network address of the rejected request
    */
   async wait(sender: string): Promise<boolean> {
-    if (this.refusalBucket.takeTokens(sender) === 0) return true;
+    if (this.rejectionBucket.takeTokens(sender) === 0) return true;
     const waitingCount = this.waitingBySender.get(sender) ?? 0;
     if (waitingCount >= this.bounds.maxDelayedPerAddress || this.delayedCount >= this.bounds.maxDelayed) return false;
     this.waitingBySender.set(sender, waitingCount + 1);
     this.delayedCount += 1;
     await delay(this.bounds.delayMs, undefined, { ref: false });
     this.delayedCount -= 1;
-    const waitingLeft = this.waitingBySender.get(sender)! - 1;
-    if (waitingLeft > 0) this.waitingBySender.set(sender, waitingLeft);
+    const remainingCount = this.waitingBySender.get(sender)! - 1;
+    if (remainingCount > 0) this.waitingBySender.set(sender, remainingCount);
     else this.waitingBySender.delete(sender);
     return true;
   }
