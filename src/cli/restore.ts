@@ -53,8 +53,8 @@ async function storeKeys(config: Config, keys: readonly Buffer[]): Promise<void>
   writeKeyFile(getSettingsKeyFilePath(config.dataDir), [...keys, ...otherKeys]);
 }
 
-function warnAboutMissingKey(config: Config, { manifest, hadKeys }: BackupRestoreReport): void {
-  if (hadKeys || manifest.settingsKey === null) return;
+function warnAboutMissingKey(config: Config, { manifest, containedKeys }: BackupRestoreReport): void {
+  if (containedKeys || manifest.settingsKey === null) return;
   if (readAvailableKeys(config).some((key) => computeKeyFingerprint(key) === manifest.settingsKey)) return;
   writeWarning(
     `the backup contains no keys, and this installation lacks the key of the backup's settings (${manifest.settingsKey}): ` +

@@ -35,7 +35,7 @@ async function fillPartitions({ db }: TestService): Promise<void> {
   const partitions = new Partitions({ db, days: 30 });
   for (const last of [150_000, 420_000]) {
     await db.query("SELECT setval('run_id_seq', $1::bigint), setval('execution_log_id_seq', $1::bigint)", [last]);
-    await partitions.makeAhead();
+    await partitions.createPartitionsAhead();
     await db.query(`
       WITH done AS (
         INSERT INTO run (app_id, action_id, copy, trigger, payload, state, queued_at, finished_at)

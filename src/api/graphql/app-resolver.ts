@@ -95,7 +95,7 @@ export class AppResolver {
     @IfUpdatedAtArgument() ifUpdatedAt?: ChangePrecondition,
   ): Promise<App> {
     const caller = await this.accessChecks.requireAppAccess(context, "administrate", appId);
-    return this.service.administrate(caller, { appId, precondition: toExpectedVersions(ifUpdatedAt) }, data);
+    return this.service.updateWithSettings(caller, { appId, precondition: toExpectedVersions(ifUpdatedAt) }, data);
   }
 
   @Mutation(() => AppType, { description: "Publishes the app." })

@@ -41,7 +41,7 @@ export class SecretBindingResolver {
   @Query(() => [SecretBindingUseType], { description: "Lists the actions that use each secret binding." })
   async secretBindingUses(@Ctx() context: RequestContext, @AppIdArgument() appId: number): Promise<BindingUse[]> {
     await this.accessChecks.requireAppAccess(context, "readSecretBindings", appId);
-    return this.tester.uses(appId);
+    return this.tester.listUses(appId);
   }
 
   @Mutation(() => SecretBindingTrialType, {

@@ -70,25 +70,25 @@ interface ActionChangeFeedOptions {
 }
 
 export class ActionChangeFeed {
-  private readonly byApp = new Map<number, Set<(change: ActionChange) => void>>();
+  private readonly listenersByApp = new Map<number, Set<(change: ActionChange) => void>>();
 
   constructor(private readonly options: ActionChangeFeedOptions) {
     const { notifications, log } = options;
     notifications.listen(ACTION_EDITED_CHANNEL, (notice) => {
       const [appId, id, removed] = notice.split(":") as [string, string, string];
-      const listeners = this.byApp.get(Number(appId));
+      const listeners = this.listenersByApp.get(Number(appId));
       if (!listeners) return;
-      const change = this.readChange(Number(appId), Number(id), removed === "true").catch((error: unknown) => {
+      const changePromise = this.readChange(Number(appId), Number(id), removed === "true").catch((error: unknown) => {
         log.warn(
           { err: error, appId },
           "a change of an action could not be read; the service sends a reset to the subscribers of the app",
         );
         return { ...RESET_CHANGE };
       });
-      runInBackground(change.then((known) => notifyListeners(listeners, known)));
+      runInBackground(changePromise.then((change) => notifyListeners(listeners, change)));
     });
     notifications.onGap(() => {
-      for (const listeners of this.byApp.values()) notifyListeners(listeners, { ...RESET_CHANGE });
+      for (const listeners of this.listenersByApp.values()) notifyListeners(listeners, { ...RESET_CHANGE });
     });
   }
 
@@ -108,12 +108,12 @@ export class ActionChangeFeed {
    */
   follow(appId: number): SubscriptionSource<ActionChange> {
     return createSubscriptionSource<ActionChange>(appId, (listener) => {
-      const listeners = this.byApp.get(appId) ?? new Set();
-      this.byApp.set(appId, listeners.add(listener));
+      const listeners = this.listenersByApp.get(appId) ?? new Set();
+      this.listenersByApp.set(appId, listeners.add(listener));
       listener({ ...RESET_CHANGE });
       return () => {
         listeners.delete(listener);
-        if (listeners.size === 0 && this.byApp.get(appId) === listeners) this.byApp.delete(appId);
+        if (listeners.size === 0 && this.listenersByApp.get(appId) === listeners) this.listenersByApp.delete(appId);
       };
     });
   }

@@ -59,15 +59,15 @@ function requireKnownFields(data: unknown, validatedAction: ValidatedAction): Va
  */
 async function validateWithFreeNameAndPaths(
   manager: EntityManager,
-  draftScope: { appId: number; exceptId: number | null; rewritten: readonly number[] },
+  draftScope: { appId: number; exceptId: number | null; rewrittenIds: readonly number[] },
   data: unknown,
   validate: () => Promise<ValidatedAction>,
 ): Promise<ValidatedAction> {
-  const { appId, exceptId, rewritten } = draftScope;
+  const { appId, exceptId, rewrittenIds } = draftScope;
   const draftFilter = {
     appId,
     isDraft: true,
-    ignoredActionIds: [...rewritten, ...(exceptId === null ? [] : [exceptId])],
+    ignoredActionIds: [...rewrittenIds, ...(exceptId === null ? [] : [exceptId])],
   };
   const validatedAction = await validate().catch(async (error: unknown) => {
     if (!(error instanceof ActionError)) throw error;
@@ -98,21 +98,21 @@ export class ActionValidation {
   /**
    * Checks the code, and validates all fields with `parse`.
    * @param parse validates the fields; receives a function that returns the error of the code
-   * @param compiled code that is already stored; if the new code is the same, its compiler errors are ignored
+   * @param storedCode code that is already stored; if the new code is the same, its compiler errors are ignored
    * @param buildFault error from building the code from its source files; null if the code was built
    */
   private async checkInput(
     appId: number,
     code: unknown,
     parse: (checkCode: CheckActionCode) => ActionInput,
-    compiled: string | null,
+    storedCode: string | null,
     buildFault: string | null = null,
   ): Promise<ActionInput> {
-    const codeVerdict = isText(code) ? await this.options.codeChecker.check(appId, code) : null;
+    const codeCheckResult = isText(code) ? await this.options.codeChecker.check(appId, code) : null;
     const input = parse((_code, dependencies) =>
-      buildFault === null ? findParseResultFault(codeVerdict!.parseResult, dependencies) : `source: ${buildFault}`,
+      buildFault === null ? findParseResultFault(codeCheckResult!.parseResult, dependencies) : `source: ${buildFault}`,
     );
-    if (codeVerdict?.compileError && input.code !== compiled) throw codeVerdict.compileError;
+    if (codeCheckResult?.compileError && input.code !== storedCode) throw codeCheckResult.compileError;
     return input;
   }
 
@@ -175,7 +175,7 @@ export class ActionValidation {
       const sourceDependencies = hasSource
         ? await this.resolveSourceDependencies(author, data, current, exportedAssets)
         : NO_RESOLVED_DEPENDENCIES;
-      const builtSource = await sourceBuilds.withBuiltCode(author.appId, data, current, sourceDependencies);
+      const builtSource = await sourceBuilds.addBuiltCode(author.appId, data, current, sourceDependencies);
       if (hasSource) {
         const code = readProperty(builtSource.data, "code");
         if (isText(code)) await codeChecker.check(author.appId, code);
@@ -197,7 +197,7 @@ export class ActionValidation {
 
   /**
    * Validates the data of a new action.
-   * @param rewritten IDs of actions that the same transaction replaces; the new action may use their URL paths
+   * @param rewrittenIds IDs of actions that the same transaction replaces; the new action may use their URL paths
    * @throws the error statuses of invalid fields (rules/validation-table.ts), DEPENDENCY_UNRESOLVED
    */
   async validateCreate(
@@ -205,15 +205,15 @@ export class ActionValidation {
     appId: number,
     data: unknown,
     resolved: ResolvedDependencies,
-    rewritten: readonly number[] = [],
+    rewrittenIds: readonly number[] = [],
   ): Promise<ValidatedAction> {
-    return validateWithFreeNameAndPaths(manager, { appId, exceptId: null, rewritten }, data, async () =>
+    return validateWithFreeNameAndPaths(manager, { appId, exceptId: null, rewrittenIds }, data, async () =>
       requireKnownFields(
         data,
         this.addAssets(
           await this.parseCreatedInput(
             appId,
-            await this.options.sourceBuilds.withBuiltCode(appId, data, null, resolved),
+            await this.options.sourceBuilds.addBuiltCode(appId, data, null, resolved),
           ),
           [],
           resolved,
@@ -231,16 +231,16 @@ export class ActionValidation {
     current: ActionRow,
     data: unknown,
     resolved: ResolvedDependencies,
-    rewritten: readonly number[] = [],
+    rewrittenIds: readonly number[] = [],
   ): Promise<ValidatedAction> {
-    const draftScope = { appId: current.appId, exceptId: current.id, rewritten };
+    const draftScope = { appId: current.appId, exceptId: current.id, rewrittenIds };
     return validateWithFreeNameAndPaths(manager, draftScope, data, async () =>
       requireKnownFields(
         data,
         this.addAssets(
           await this.parseUpdatedInput(
             current,
-            await this.options.sourceBuilds.withBuiltCode(current.appId, data, current, resolved),
+            await this.options.sourceBuilds.addBuiltCode(current.appId, data, current, resolved),
           ),
           current.assets,
           resolved,

@@ -37,7 +37,7 @@ export class CodeChecker {
     memoryMb: CODE_RULES_CHECK_MEMORY_MB,
     timeoutMs: CODE_RULES_CHECK_TIMEOUT_MS,
   });
-  private readonly verdictsByHash = createBoundedCache<string, CodeCheckResult>(CACHED_CHECKS_MAX);
+  private readonly resultsByHash = createBoundedCache<string, CodeCheckResult>(CACHED_CHECKS_MAX);
 
   /** @param compile compiles code with V8; throws CODE_VALIDATION_FAILED if V8 cannot compile it, OVERLOADED if the service is stopping */
   constructor(private readonly compile: (code: string) => Promise<void>) {}
@@ -79,16 +79,16 @@ export class CodeChecker {
   async check(appId: number, code: string): Promise<CodeCheckResult> {
     // The code is hashed as UTF-16, because it may contain lone surrogates, which UTF-8 cannot represent.
     const key = createHash("sha256").update(Buffer.from(code, "utf16le")).digest("base64");
-    const cachedVerdict = this.verdictsByHash.get(key);
-    if (cachedVerdict) return cachedVerdict;
-    const leaveQueue = await this.checkSlots.enter(appId);
+    const cachedResult = this.resultsByHash.get(key);
+    if (cachedResult) return cachedResult;
+    const releaseCheckSlot = await this.checkSlots.enter(appId);
     try {
-      const verdict = this.verdictsByHash.get(key) ?? (await this.checkCode(code));
+      const result = this.resultsByHash.get(key) ?? (await this.checkCode(code));
       // A result with a compiler error is not cached: the error may be temporary, such as a timeout on a busy machine.
-      if (verdict.compileError === null) this.verdictsByHash.set(key, verdict);
-      return verdict;
+      if (result.compileError === null) this.resultsByHash.set(key, result);
+      return result;
     } finally {
-      leaveQueue();
+      releaseCheckSlot();
     }
   }
 }

@@ -28,7 +28,7 @@ export interface ActionComparison extends ActionDiff {
 }
 
 interface ActionState {
-  side: ComparedVersionSelector;
+  selector: ComparedVersionSelector;
   input: ActionInput;
   /** Scripts of the action's packages; missing if the comparison ignores scripts. */
   assets?: ComparedScript[];
@@ -47,8 +47,8 @@ const readFieldsAfterRestore = (version: ActionInput, { access }: ActionInput): 
   access: version.access ?? access,
 });
 
-const formatVersionLabel = (side: ComparedVersionSelector): string =>
-  typeof side === "number" ? `version ${side}` : side;
+const formatVersionLabel = (selector: ComparedVersionSelector): string =>
+  typeof selector === "number" ? `version ${selector}` : selector;
 
 /** If two versions together have more code than this, another thread compares them, so that the main thread can handle other requests. */
 const MAIN_THREAD_MAX_CHARACTERS = 8_192;
@@ -64,8 +64,8 @@ const comparisonThreadPool = createThreadPool<ActionVersionPair, ActionDiff>({
 
 async function diffInThread(appId: number, actions: ActionVersionPair): Promise<ActionDiff> {
   if (actions.before.code.length + actions.after.code.length <= MAIN_THREAD_MAX_CHARACTERS) return diffActions(actions);
-  const leaveQueue = await comparisonQueue.enter(appId);
-  const threadResult = await comparisonThreadPool.call(actions).finally(leaveQueue);
+  const releaseComparisonSlot = await comparisonQueue.enter(appId);
+  const threadResult = await comparisonThreadPool.call(actions).finally(releaseComparisonSlot);
   if (threadResult.ok) return threadResult.value;
   throw new ActionError(
     "REQUEST_INVALID",
@@ -79,7 +79,7 @@ const omitNullSource = ({ source, ...input }: ActionInput): ActionInput => ({
 });
 
 async function compareStates(appId: number, from: ActionState, to: ActionState): Promise<ActionComparison> {
-  const labels = { before: formatVersionLabel(from.side), after: formatVersionLabel(to.side) };
+  const labels = { before: formatVersionLabel(from.selector), after: formatVersionLabel(to.selector) };
   const [before, after] = [omitNullSource(from.input), omitNullSource(to.input)];
   // If `assets` is undefined, the comparison ignores the scripts of packages.
   const comparedVersions = {
@@ -87,7 +87,7 @@ async function compareStates(appId: number, from: ActionState, to: ActionState):
     after: { ...after, assets: to.assets },
     labels,
   };
-  return { from: from.side, to: to.side, before, after, ...(await diffInThread(appId, comparedVersions)) };
+  return { from: from.selector, to: to.selector, before, after, ...(await diffInThread(appId, comparedVersions)) };
 }
 
 function parseComparedVersion(against: string): ComparedVersionSelector {
@@ -103,20 +103,24 @@ function parseComparedVersion(against: string): ComparedVersionSelector {
 export class ActionComparer {
   constructor(private readonly options: { db: Db }) {}
 
-  private async readProduction(masterId: number): Promise<ActionRow> {
-    const production = await findLiveVersion(this.options.db.manager, masterId);
-    if (!production) throw new ActionError("ACTION_NOT_PUBLISHED");
-    return production;
+  private async requireLiveVersion(masterId: number): Promise<ActionRow> {
+    const liveVersion = await findLiveVersion(this.options.db.manager, masterId);
+    if (!liveVersion) throw new ActionError("ACTION_NOT_PUBLISHED");
+    return liveVersion;
   }
 
-  private async readState(masterId: number, master: ActionInput, side: ComparedVersionSelector): Promise<ActionState> {
-    if (side === "master") return { side, input: master };
-    if (side !== "production")
+  private async readState(
+    masterId: number,
+    master: ActionInput,
+    selector: ComparedVersionSelector,
+  ): Promise<ActionState> {
+    if (selector === "master") return { selector, input: master };
+    if (selector !== "production")
       return {
-        side,
-        input: readFieldsAfterRestore((await requireActionVersion(this.options.db, masterId, side)).data, master),
+        selector,
+        input: readFieldsAfterRestore((await requireActionVersion(this.options.db, masterId, selector)).data, master),
       };
-    return { side, input: pickAuthoredFields(await this.readProduction(masterId)) };
+    return { selector, input: pickAuthoredFields(await this.requireLiveVersion(masterId)) };
   }
 
   /**
@@ -125,10 +129,10 @@ export class ActionComparer {
    * @throws ACTION_NOT_FOUND, ACTION_NOT_V3, VERSION_NOT_FOUND, ACTION_NOT_PUBLISHED, REQUEST_INVALID
    */
   async compareVersion(appId: number, actionId: number, versionId: number, against: string): Promise<ActionComparison> {
-    const side = parseComparedVersion(against);
+    const selector = parseComparedVersion(against);
     const master = pickAuthoredFields(await requireAction(this.options.db.manager, appId, actionId));
     const from = await this.readState(actionId, master, versionId);
-    return compareStates(appId, from, await this.readState(actionId, master, side));
+    return compareStates(appId, from, await this.readState(actionId, master, selector));
   }
 
   /**
@@ -141,12 +145,12 @@ export class ActionComparer {
     const foundAction = await requireAction(db.manager, appId, actionId);
     const master =
       foundAction.masterId === null ? foundAction : await requireAction(db.manager, appId, foundAction.masterId);
-    const production = await this.readProduction(master.id);
-    const stateOf = (side: ComparedVersionSelector, row: ActionRow): ActionState => ({
-      side,
+    const production = await this.requireLiveVersion(master.id);
+    const createActionState = (selector: ComparedVersionSelector, row: ActionRow): ActionState => ({
+      selector,
       input: pickAuthoredFields(row),
       assets: toComparedScripts(row),
     });
-    return compareStates(appId, stateOf("production", production), stateOf("master", master));
+    return compareStates(appId, createActionState("production", production), createActionState("master", master));
   }
 }

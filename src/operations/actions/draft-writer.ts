@@ -30,8 +30,8 @@ export function findChangedFields(before: ActionInput, after: ActionInput): stri
 }
 
 function findAddedScripts(assets: readonly StoredAsset[], before: readonly StoredAsset[]): StoredScriptAsset[] {
-  const had = new Set(before.map(({ name, sha256 }) => `${name} ${sha256}`));
-  return assets.filter(isStoredScript).filter(({ name, sha256 }) => !had.has(`${name} ${sha256}`));
+  const scriptsBefore = new Set(before.map(({ name, sha256 }) => `${name} ${sha256}`));
+  return assets.filter(isStoredScript).filter(({ name, sha256 }) => !scriptsBefore.has(`${name} ${sha256}`));
 }
 
 /**

@@ -78,7 +78,7 @@ export class SourceBuilds {
 
   constructor(private readonly options: { packages: DependencyResolver }) {}
 
-  private async makeBuild(
+  private async buildSource(
     appId: number,
     { language, files }: ActionSource,
     globals: Record<string, string>,
@@ -88,7 +88,7 @@ export class SourceBuilds {
     const key = createHash("sha256").update(JSON.stringify(job)).digest("base64");
     const cachedBuild = this.buildsByKey.get(key);
     if (cachedBuild) return cachedBuild.build;
-    const leaveQueue = await this.buildSlots.enter(appId);
+    const releaseBuildSlot = await this.buildSlots.enter(appId);
     try {
       const build = this.buildsByKey.get(key)?.build ?? (await this.options.packages.bundleSource(job));
       this.buildsByKey.set(key, { build });
@@ -103,7 +103,7 @@ export class SourceBuilds {
       this.buildsByKey.set(key, { build });
       return build;
     } finally {
-      leaveQueue();
+      releaseBuildSlot();
     }
   }
 
@@ -115,7 +115,7 @@ export class SourceBuilds {
    * @param resolved scripts of the resolved dependencies
    * @throws OVERLOADED if the bundler is busy or unavailable
    */
-  async withBuiltCode(
+  async addBuiltCode(
     appId: number,
     data: unknown,
     current: ActionRow | null,
@@ -132,7 +132,7 @@ export class SourceBuilds {
     if (isUnchanged(stored, dependencies, current)) {
       return { data: { ...data, code: current!.code, source: current!.source }, fault: null };
     }
-    const build = await this.makeBuild(
+    const build = await this.buildSource(
       appId,
       omitActionSourceMap(stored),
       this.options.packages.buildImports(dependencies, current?.assets ?? [], resolved),

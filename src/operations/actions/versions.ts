@@ -161,14 +161,14 @@ export async function markVersionPublished(
   master: ActionRow,
   { personId, commit }: Pick<Caller, "personId" | "commit">,
 ): Promise<void> {
-  const markNewest = () => rows(manager, MARK_PUBLISHED, [master.id, hashDraftState(master)]);
-  if ((await markNewest()).length > 0) return;
+  const markNewestVersion = () => rows(manager, MARK_PUBLISHED, [master.id, hashDraftState(master)]);
+  if ((await markNewestVersion()).length > 0) return;
   await storeDraftVersion(manager, log, master, {
     occasion: "update",
     personId,
     ...(commit !== undefined && { commit }),
   });
-  await markNewest();
+  await markNewestVersion();
 }
 
 const SELECT_PUBLISHED_VERSION =
@@ -200,15 +200,15 @@ const SET_PUBLISHING_TIME = "UPDATE action_version SET published_at = $2 WHERE i
  * This can delete the oldest version, which may be the restored one. If the new version has the same content as the deleted version, it
  * gets the publishing time of the deleted version.
  * @param manager a transaction that has locked the draft
- * @param displaced the restored version, as it was before the "pre-restore" version was stored
+ * @param displacedVersion the restored version, as it was before the "pre-restore" version was stored
  */
 export async function storeDisplacedVersion(
   manager: EntityManager,
   log: Logger,
   row: ActionRow,
-  displaced: PublishedState & { versionId: number; personId: number | null },
+  displacedVersion: PublishedState & { versionId: number; personId: number | null },
 ): Promise<void> {
-  const { versionId, personId, publishedAt, state } = displaced;
+  const { versionId, personId, publishedAt, state } = displacedVersion;
   if ((await rows(manager, "SELECT FROM action_version WHERE id = $1", [versionId])).length > 0) return;
   const newVersionId = await storeDraftVersion(manager, log, row, { occasion: "update", personId });
   if (newVersionId !== null) await rows(manager, SET_PUBLISHING_TIME, [newVersionId, publishedAt, state]);

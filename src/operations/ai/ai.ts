@@ -149,13 +149,16 @@ async function maskAnswer(scan: SecretScanner, answer: AiAnswer): Promise<AiAnsw
 
 export class Ai {
   private readonly usage = new AiUsageRecorder({ db: this.options.db });
-  private readonly budgets = new LRUCache<number, RunRequestBudget>({ max: MAX_COUNTED_RUNS, ttl: RUN_COUNTS_TTL_MS });
+  private readonly budgetsByRun = new LRUCache<number, RunRequestBudget>({
+    max: MAX_COUNTED_RUNS,
+    ttl: RUN_COUNTS_TTL_MS,
+  });
 
   constructor(private readonly options: AiDependencies) {}
 
   private getOrCreateBudget(runId: number): RunRequestBudget {
-    const runBudget = this.budgets.get(runId) ?? new RunRequestBudget();
-    this.budgets.set(runId, runBudget);
+    const runBudget = this.budgetsByRun.get(runId) ?? new RunRequestBudget();
+    this.budgetsByRun.set(runId, runBudget);
     return runBudget;
   }
 
@@ -248,11 +251,11 @@ export class Ai {
     try {
       const signal = disconnectSignal?.() ?? new AbortController().signal;
       if (parsedOptions.call === "completions" && parsedOptions.stream) {
-        const passTextOn = onTextPart ?? (async () => undefined);
+        const sendText = onTextPart ?? (async () => undefined);
         parts = new StreamedCompletionReader(
           PROVIDER_APIS[setting.provider].createEventReader(model),
           await this.readScanner(appId),
-          passTextOn,
+          sendText,
         );
       }
       const receivedAnswer = await this.sendRequest(

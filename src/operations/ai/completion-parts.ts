@@ -15,14 +15,14 @@ export class StreamedCompletionReader {
   private from = 0;
   /** Length in characters that the unsent text must reach before the next scan. */
   private nextScanLength = 0;
-  private hasStarted = false;
+  private hasResponse = false;
   private isStopped = false;
 
-  /** `passOn` receives masked text. The last characters are held back while they may be the beginning of a secret. */
+  /** `sendText` receives masked text. The last characters are held back while they may be the beginning of a secret. */
   constructor(
     private readonly stream: CompletionEventReader,
     private readonly scan: Pick<SecretScanner, "maskStartOfStreamedText">,
-    private readonly passOn: (text: string) => Promise<void>,
+    private readonly sendText: (text: string) => Promise<void>,
   ) {}
 
   /**
@@ -30,7 +30,7 @@ export class StreamedCompletionReader {
    * @throws OutgoingError TRANSPORT if the response does not have the expected form
    */
   async push(chunk: Uint8Array): Promise<void> {
-    this.hasStarted = true;
+    this.hasResponse = true;
     try {
       for (const event of this.events.push(chunk)) await this.readEvent(event);
     } catch (error) {
@@ -43,7 +43,7 @@ export class StreamedCompletionReader {
    * @throws AiError TRANSPORT if the response ended too early
    */
   async finishCompletion(): Promise<AiCompletion> {
-    this.hasStarted = true;
+    this.hasResponse = true;
     for (const event of this.events.finish()) await this.readEvent(event);
     await this.addText("", true);
     return this.stream.finish();
@@ -61,11 +61,11 @@ export class StreamedCompletionReader {
 
   /** Number of characters of text and of tool arguments received so far; null before a successful response. */
   get characters(): number | null {
-    return this.hasStarted ? this.stream.characterCount() : null;
+    return this.hasResponse ? this.stream.characterCount() : null;
   }
 
-  private async addText(added: string, isEnd: boolean): Promise<void> {
-    this.text += added;
+  private async addText(addedText: string, isEnd: boolean): Promise<void> {
+    this.text += addedText;
     if (!isEnd && this.text.length < this.nextScanLength) return;
     const { masked, to, neededFrom } = await this.scan.maskStartOfStreamedText({
       text: this.text,
@@ -75,6 +75,6 @@ export class StreamedCompletionReader {
     this.text = this.text.slice(neededFrom);
     this.from = to - neededFrom;
     this.nextScanLength = this.text.length > ALWAYS_SCANNED_CHARACTERS ? 2 * this.text.length : 0;
-    if (masked !== "" && !this.isStopped) await this.passOn(masked);
+    if (masked !== "" && !this.isStopped) await this.sendText(masked);
   }
 }

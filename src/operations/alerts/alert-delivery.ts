@@ -40,7 +40,7 @@ const CLAIM_DELIVERIES = `
             ) AS turn USING (id)
       WHERE delivery.status = 'queued' AND delivery.due_at <= now() AND turn.place <= ${DELIVERIES_PER_APP}
       ORDER BY turn.place LIMIT $1 FOR UPDATE OF delivery SKIP LOCKED)
-  RETURNING id, app_id AS "appId", channel, setting, body, attempts, give_up_at <= now() AS "isLast"`;
+  RETURNING id, app_id AS "appId", channel, setting, body, attempts, give_up_at <= now() AS "isLastAttempt"`;
 
 const STORE_DELIVERY_OUTCOME = `
   UPDATE alert_delivery SET status = $2, detail = $3,
@@ -54,7 +54,7 @@ interface ClaimedDelivery {
   setting: string;
   body: AlertBody;
   attempts: number;
-  isLast: boolean;
+  isLastAttempt: boolean;
 }
 
 type DeliveryOutcome = { status: "sent" | "failed" | "queued"; detail: string };
@@ -111,7 +111,7 @@ export class AlertDeliverer {
 
   private async sendDelivery(delivery: ClaimedDelivery): Promise<void> {
     const outcome = await this.attemptDelivery(delivery);
-    const status = outcome.status === "queued" && delivery.isLast ? "failed" : outcome.status;
+    const status = outcome.status === "queued" && delivery.isLastAttempt ? "failed" : outcome.status;
     const retryDelaySeconds = Math.min(
       MAX_RETRY_DELAY_SECONDS,
       FIRST_RETRY_DELAY_SECONDS * 2 ** Math.min(delivery.attempts - 1, 10),
@@ -145,7 +145,7 @@ export class AlertDeliverer {
    * Starts to send alert messages that are due, while slots are free. Always returns null instead of the time of the
    * next call, because this time is unknown.
    */
-  async deliverDue(): Promise<null> {
+  async sendDueAlerts(): Promise<null> {
     for (let freeSlots = this.deliveries.countFree(); freeSlots > 0; freeSlots = this.deliveries.countFree()) {
       const claimedDeliveries = await rows<ClaimedDelivery>(this.options.db, CLAIM_DELIVERIES, [
         freeSlots,

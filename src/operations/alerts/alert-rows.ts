@@ -45,7 +45,7 @@ export interface WatchedAlertRule extends AlertRuleFields {
   /** Time at which the rule was created or last changed. The evaluation ignores runs that ended before. */
   since: Date;
   /** Times of this rule's messages in the hour before its last message. */
-  reportedAt: Date[];
+  messageTimes: Date[];
 }
 
 export interface StoredAlertRuleState extends AlertRuleState {
@@ -128,7 +128,7 @@ export async function readAlertDeliveries(
  * deadlock can occur.
  */
 export async function lockEnabledAlertRules(executor: SqlClient): Promise<WatchedAlertRule[]> {
-  const sql = `SELECT ${RULE_COLUMNS}, app.name AS "appName", rule.since, rule.told_at AS "reportedAt"
+  const sql = `SELECT ${RULE_COLUMNS}, app.name AS "appName", rule.since, rule.told_at AS "messageTimes"
     FROM alert_rule AS rule JOIN app ON app.id = rule.app_id WHERE rule.enabled ORDER BY rule.id FOR NO KEY UPDATE OF rule`;
   return rows(executor, sql);
 }

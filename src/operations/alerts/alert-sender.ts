@@ -4,7 +4,7 @@
  */
 import { rows, type SqlClient } from "../../data/database.js";
 import type { AlertChannel } from "../../rules/alert-input.js";
-import type { QueueAppEmail } from "../communicate/notices.js";
+import type { QueueAppEmail } from "../communicate/app-email-queue.js";
 import { QUEUED_ALERT_CHANNEL } from "./alert-rows.js";
 import { type AlertFacts, composeAlertBody, composeMailText } from "./alert-texts.js";
 
@@ -14,7 +14,7 @@ export interface AlertChannelSetting {
   setting: string | null;
 }
 
-export type SendAlert = (executor: SqlClient, audience: AlertChannelSetting, facts: AlertFacts) => Promise<void>;
+export type SendAlert = (executor: SqlClient, channelSetting: AlertChannelSetting, facts: AlertFacts) => Promise<void>;
 
 const INSERT_DELIVERY = `
   INSERT INTO alert_delivery (app_id, rule_id, channel, setting, body, status, detail, due_at, give_up_at)

@@ -107,8 +107,8 @@ class RuleEvaluations {
 
   constructor(rules: readonly WatchedAlertRule[], storedStates: readonly StoredAlertRuleState[]) {
     this.rulesByApp = Map.groupBy(rules, ({ appId }) => appId);
-    const byId = new Map(rules.map((rule) => [rule.id, rule]));
-    for (const before of storedStates) this.addEvaluation(byId.get(before.ruleId)!, before.actionId, before);
+    const ruleById = new Map(rules.map((rule) => [rule.id, rule]));
+    for (const before of storedStates) this.addEvaluation(ruleById.get(before.ruleId)!, before.actionId, before);
     for (const rule of rules) {
       if (rule.actionId !== null) this.getOrAdd(rule, rule.actionId);
       else if (rule.condition === "silent" || rule.condition === "queued") this.getOrAdd(rule, WHOLE_APP_ACTION_ID);
@@ -223,12 +223,12 @@ export class AlertWatch {
     const action = actionId === WHOLE_APP_ACTION_ID || name === undefined ? null : { id: actionId, name };
     let { isReported } = previousState;
     const reportAlert = async (state: "firing" | "recovered", { reason, runId }: AlertRuleState) => {
-      rule.reportedAt = rule.reportedAt.filter((sentAt) => at.getTime() - sentAt.getTime() < HOUR_MS);
-      if (rule.reportedAt.length >= MAX_MESSAGES_PER_HOUR) return;
+      rule.messageTimes = rule.messageTimes.filter((sentAt) => at.getTime() - sentAt.getTime() < HOUR_MS);
+      if (rule.messageTimes.length >= MAX_MESSAGES_PER_HOUR) return;
       await sendAlert(manager, rule, { rule, state, action, reason: reason ?? "", runId, at });
-      rule.reportedAt.push(at);
+      rule.messageTimes.push(at);
       isReported = state === "firing";
-      await rows(manager, "UPDATE alert_rule SET told_at = $2 WHERE id = $1", [rule.id, rule.reportedAt]);
+      await rows(manager, "UPDATE alert_rule SET told_at = $2 WHERE id = $1", [rule.id, rule.messageTimes]);
     };
     // If the rule started to fire and recovered since the last evaluation, sends a message about each of these changes.
     const first = firstFiringState ?? (currentState.firing ? currentState : null);
@@ -242,7 +242,7 @@ export class AlertWatch {
     const ruleIds = rules.map(({ id }) => id);
     await endAlertsOfUnpublishedActions(manager, ruleIds);
     const evaluations = new RuleEvaluations(rules, await readAlertRuleStates(manager, ruleIds));
-    for (let windows = 0; windows < MAX_WATCH_WINDOWS; windows += 1) {
+    for (let windowCount = 0; windowCount < MAX_WATCH_WINDOWS; windowCount += 1) {
       const [{ start, until, more }] = (await rows<{ start: string; until: string; more: boolean }>(
         manager,
         SELECT_NEXT_WINDOW,

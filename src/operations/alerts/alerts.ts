@@ -4,7 +4,7 @@ import type { Db } from "../../data/database.js";
 import { createAddressCheckedConnections } from "../../engine/checked-connections.js";
 import { isPublicAddress } from "../../engine/egress-proxy.js";
 import { selectHostResolver } from "../../engine/public-lookup.js";
-import type { QueueAppEmail } from "../communicate/notices.js";
+import type { QueueAppEmail } from "../communicate/app-email-queue.js";
 import type { Settings } from "../settings/settings.js";
 import { AlertDeliverer } from "./alert-delivery.js";
 import { AlertRules } from "./alert-rules.js";

@@ -64,15 +64,20 @@ export type AppChanges = Partial<AppRow>;
  * Validates a request body, and returns the fields to change. Ignores fields that the caller cannot change.
  * @throws ActionError REQUEST_INVALID. The error for an unknown field is thrown only if there is no other error
  */
-export function parseAppChanges(body: unknown, { asAdmin }: { asAdmin: boolean }): AppChanges {
+export function parseAppChanges(
+  body: unknown,
+  { mayChangeAdminFields }: { mayChangeAdminFields: boolean },
+): AppChanges {
   if (!isObject(body)) refuseField("the body", "an object", body);
-  const changes = validateFields(body, asAdmin);
+  const changes = validateFields(body, mayChangeAdminFields);
   refuseUnknownFields(body, APP_SHAPE);
   return changes;
 }
 
-function validateFields(body: Record<string, unknown>, asAdmin: boolean): AppChanges {
-  const input = Object.entries(asAdmin ? ADMIN_FIELDS : EDITOR_FIELDS).filter(([name]) => Object.hasOwn(body, name));
+function validateFields(body: Record<string, unknown>, mayChangeAdminFields: boolean): AppChanges {
+  const input = Object.entries(mayChangeAdminFields ? ADMIN_FIELDS : EDITOR_FIELDS).filter(([name]) =>
+    Object.hasOwn(body, name),
+  );
   return Object.fromEntries(input.map(([name, check]) => [name, check(body[name], name)]));
 }
 

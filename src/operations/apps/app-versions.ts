@@ -168,7 +168,7 @@ export class AppVersions {
     { id, data }: VersionRow,
   ): Promise<void> {
     const preRestoreVersionId = await storeAppSnapshot(manager, caller, appId, "pre-restore");
-    const changes = parseAppChanges(pickSnapshotFields(data), { asAdmin: false });
+    const changes = parseAppChanges(pickSnapshotFields(data), { mayChangeAdminFields: false });
     await writeAppChanges(manager, appId, changes);
     const removedSettings = await rows<StoredSetting>(manager, DELETE_SETTINGS, [id, appId]);
     if (removedSettings.length > 0) await deleteUnusedOauthTokens(manager, appId);
@@ -223,7 +223,7 @@ export class AppVersions {
   async create(caller: Caller, appId: number): Promise<AppVersion> {
     const { db, receivedDataLimiter } = this.options;
     const [size] = await rows<{ bytes: number }>(db, SELECT_SNAPSHOT_SIZE, [appId]);
-    receivedDataLimiter.takeRows(caller, appId, size?.bytes ?? 0);
+    receivedDataLimiter.countRows(caller, appId, size?.bytes ?? 0);
     const id = await transactWithAppLock(db, appId, async (manager) => {
       const versionId = await createAppSnapshot(manager, caller, appId, "create");
       await recordChange(manager, caller, { appId, type: "app.version.create", data: { versionId } });

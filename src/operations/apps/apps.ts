@@ -97,7 +97,7 @@ export class Apps {
     const fields = Object.keys(changes);
     if (fields.length > 0) {
       // A change counts in the app's quota for written bytes, because PostgreSQL keeps the replaced row on disk for a while.
-      receivedDataLimiter.takeRows(caller, appId, Buffer.byteLength(JSON.stringify(changes)));
+      receivedDataLimiter.countRows(caller, appId, Buffer.byteLength(JSON.stringify(changes)));
       await writeAppChanges(manager, appId, changes);
       await recordChange(manager, caller, { appId, type: "app.update", data: { fields } });
     }
@@ -165,7 +165,7 @@ export class Apps {
    * @throws REQUEST_INVALID, RESOURCE_CHANGED
    */
   async update(caller: Caller, { appId, precondition }: AppChangeTarget, body: unknown): Promise<App> {
-    const changes = parseAppChanges(body, { asAdmin: mayPerformOnApp(caller, "administrate", appId) });
+    const changes = parseAppChanges(body, { mayChangeAdminFields: mayPerformOnApp(caller, "administrate", appId) });
     await transactWithAppLock(this.options.db, appId, async (manager) => {
       await this.checkETag(manager, appId, precondition);
       await this.changeApp(manager, caller, appId, { changes });
@@ -177,9 +177,9 @@ export class Apps {
    * Changes the app's fields, and its public and private settings, in one transaction. Ignores protected settings in the body.
    * @throws REQUEST_INVALID, SETTINGS_INVALID, RESOURCE_CHANGED
    */
-  async administrate(caller: Caller, { appId, precondition }: AppChangeTarget, body: unknown): Promise<App> {
+  async updateWithSettings(caller: Caller, { appId, precondition }: AppChangeTarget, body: unknown): Promise<App> {
     const { db, settings } = this.options;
-    const changes = parseAppChanges(body, { asAdmin: true });
+    const changes = parseAppChanges(body, { mayChangeAdminFields: true });
     const input = isObject(body) && Object.hasOwn(body, "settings") ? body["settings"] : {};
     const entries = settings.validateIgnoringProtected(input);
     await transactWithAppLock(db, appId, async (manager) => {

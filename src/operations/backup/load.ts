@@ -271,8 +271,8 @@ export class BackupLoader {
 
 /** True if the partitions follow each other without gaps, from the lowest possible ID to the highest. */
 function coversAllIds(archivedBounds: readonly PartitionBounds[]): boolean {
-  const followsPrevious = ([low, high]: PartitionBounds, at: number) =>
-    low === (at === 0 ? null : archivedBounds[at - 1]![1]) && (low === null || high === null || high > low);
+  const followsPrevious = ([low, high]: PartitionBounds, index: number) =>
+    low === (index === 0 ? null : archivedBounds[index - 1]![1]) && (low === null || high === null || high > low);
   return (
     archivedBounds.length > 0 &&
     archivedBounds.at(-1)![1] === null &&

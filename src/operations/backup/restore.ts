@@ -46,7 +46,7 @@ export interface BackupRestoreOptions {
 export interface BackupRestoreReport {
   manifest: BackupManifest;
   summary: BackupSummary;
-  hadKeys: boolean;
+  containedKeys: boolean;
 }
 
 interface BackupContents {
@@ -194,10 +194,10 @@ async function loadParts(
 
 /** Returns the prefix of all file keys that belong to the previous database; null if there was no previous database. */
 async function readPreviousStorePrefix(client: Client): Promise<string | null> {
-  const { rows } = await client.query<{ isThere: boolean }>(
-    `SELECT to_regclass('${PREVIOUS_TABLES_SCHEMA}.media_store') IS NOT NULL AS "isThere"`,
+  const { rows } = await client.query<{ exists: boolean }>(
+    `SELECT to_regclass('${PREVIOUS_TABLES_SCHEMA}.media_store') IS NOT NULL AS "exists"`,
   );
-  if (!rows[0]!.isThere) return null;
+  if (!rows[0]!.exists) return null;
   const replacedStores = await client.query<{ space: string }>(
     `SELECT space FROM ${PREVIOUS_TABLES_SCHEMA}.media_store`,
   );
@@ -254,5 +254,5 @@ export async function restoreBackup(options: BackupRestoreOptions): Promise<Back
     }
   });
   await options.createIndexes();
-  return { manifest: backupContents.manifest, summary, hadKeys: backupContents.keys !== null };
+  return { manifest: backupContents.manifest, summary, containedKeys: backupContents.keys !== null };
 }

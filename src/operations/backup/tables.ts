@@ -51,17 +51,17 @@ interface TableReference {
 }
 
 function sortByReferences(tables: readonly BackupTable[], references: readonly TableReference[]): BackupTable[] {
-  const doneTables = new Set<BackupTable>();
+  const sortedTables = new Set<BackupTable>();
   const addAfterReferences = (table: BackupTable, path: readonly BackupTable[]): void => {
-    if (doneTables.has(table) || path.includes(table)) return;
+    if (sortedTables.has(table) || path.includes(table)) return;
     for (const { from, to } of references) {
       const referencedTable = from === table.name && tables.find(({ name }) => name === to);
       if (referencedTable) addAfterReferences(referencedTable, [...path, table]);
     }
-    doneTables.add(table);
+    sortedTables.add(table);
   };
   for (const table of tables) addAfterReferences(table, []);
-  return [...doneTables];
+  return [...sortedTables];
 }
 
 /**
@@ -136,10 +136,10 @@ export async function readSequences(client: Client): Promise<BackupSequence[]> {
  * service.
  */
 export async function readMigrations(client: Client): Promise<string[] | null> {
-  const { rows } = await client.query<{ there: boolean }>(
-    "SELECT to_regclass('public.migration') IS NOT NULL AS there",
+  const { rows } = await client.query<{ exists: boolean }>(
+    "SELECT to_regclass('public.migration') IS NOT NULL AS \"exists\"",
   );
-  if (!rows[0]!.there) return null;
+  if (!rows[0]!.exists) return null;
   return (await client.query<{ name: string }>("SELECT name FROM public.migration ORDER BY id")).rows.map(
     ({ name }) => name,
   );

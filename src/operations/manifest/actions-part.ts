@@ -158,8 +158,8 @@ export async function planActionChanges(
     .filter((row) => namesInManifest.has(row.name) || removedDrafts.includes(row))
     .map(({ id }) => id);
   const checkRoutes = createDuplicateRouteCheck();
-  for (const [at, { entry, faults: ofItem }] of preparedActions.entries()) {
-    faults.push(...ofItem);
+  for (const [at, { entry, faults: itemFaults }] of preparedActions.entries()) {
+    faults.push(...itemFaults);
     try {
       const step = await actionImporter.validate(
         manager,

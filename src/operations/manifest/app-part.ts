@@ -42,7 +42,7 @@ export function planAppFieldChanges(
   const wantedFields: Record<string, unknown> = {};
   for (const [name, value] of input) {
     try {
-      Object.assign(wantedFields, parseAppChanges({ [name]: value }, { asAdmin: false }));
+      Object.assign(wantedFields, parseAppChanges({ [name]: value }, { mayChangeAdminFields: false }));
     } catch (error) {
       plan.faults.push(toPathFault("app", error, APP_FIELDS));
     }

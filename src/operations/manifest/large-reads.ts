@@ -21,7 +21,7 @@ export class LargeManifestReadQueue {
    * waits until no other large read is in progress.
    * @throws OVERLOADED after a wait of LARGE_READ_WAIT_MAX_MS
    */
-  async readInTurn<T>(appId: number, read: () => Promise<T>): Promise<T> {
+  async readInSlot<T>(appId: number, read: () => Promise<T>): Promise<T> {
     if ((await readManifestSize(this.db, appId)) <= MANIFEST_MAX_BYTES) return read();
     const releaseSlot = await this.slot
       .enter(appId, () => AbortSignal.timeout(LARGE_READ_WAIT_MAX_MS))

@@ -139,9 +139,13 @@ function createManifestError(
 }
 
 function toManifestPlan(changes: readonly DefinitionChange[]): ManifestPlan {
-  const namesOfKind = (listedKind: DefinitionChange["changeKind"]) =>
+  const listNamesOfKind = (listedKind: DefinitionChange["changeKind"]) =>
     changes.filter(({ changeKind }) => changeKind === listedKind).map(({ kind, name }) => ({ kind, name }));
-  return { created: namesOfKind("created"), changed: namesOfKind("changed"), removed: namesOfKind("removed") };
+  return {
+    created: listNamesOfKind("created"),
+    changed: listNamesOfKind("changed"),
+    removed: listNamesOfKind("removed"),
+  };
 }
 
 /**
@@ -281,7 +285,7 @@ export class Manifests {
       await options.onApplied?.(manager, { plan, manifestBefore: before.manifest, manifestAfter: after.manifest });
       return { plan, tag: after.tag, sourcesPlan };
     };
-    return this.largeReads.readInTurn(appId, () =>
+    return this.largeReads.readInSlot(appId, () =>
       isPlan ? db.transaction(applyParts) : transactWithAppLock(db, appId, applyParts),
     );
   }
@@ -353,7 +357,7 @@ export class Manifests {
 
   /** Returns the entity tag of the app's manifest, also if the manifest is too large to be exported. */
   async readTag(appId: number): Promise<string> {
-    return this.largeReads.readInTurn(appId, async () => (await this.readTaggedManifest(appId)).tag);
+    return this.largeReads.readInSlot(appId, async () => (await this.readTaggedManifest(appId)).tag);
   }
 
   /**
@@ -385,7 +389,7 @@ export class Manifests {
     if (isPlan) return { plan: plannedResult.plan, tag: plannedResult.tag };
     const writtenSources = manifestRead.manifest.dataSources ?? [];
     const bytes = Buffer.byteLength(JSON.stringify(writtenSources));
-    receivedDataLimiter.takeRows(caller, appId, bytes, writtenSources.length + 1);
+    receivedDataLimiter.countRows(caller, appId, bytes, writtenSources.length + 1);
     const outcome = await this.saveManifest(caller, manifestRead, options, preparedParts, plannedResult.sourcesPlan);
     sources.clearCache();
     for (const { id } of outcome.sourcesPlan.removedSources) definitions.dropIndexes({ appId, id });
