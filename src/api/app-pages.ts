@@ -49,7 +49,7 @@ export function registerAppPages(app: FastifyInstance, { resolvers, sessions, or
     const redirectReply = origin.redirectIfOtherOrigin(request, reply, `/apps/${appId}`);
     if (redirectReply) return redirectReply;
     try {
-      return await sendAppPage(request, reply, await sessions.visit(appId, request.context.address ?? ""));
+      return await sendAppPage(request, reply, await sessions.openVisitorSession(appId, request.context.address ?? ""));
     } catch (error) {
       return sendErrorPage(reply, pages, error);
     }

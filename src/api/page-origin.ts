@@ -63,7 +63,7 @@ export function registerRuntimePageOrigin(
     return {
       base: getPathPrefix(baseUrl),
       redirectIfOtherOrigin: () => null,
-      openPreviewSession: ({ context }, _reply, preview) => sessions.preview(context.caller, preview),
+      openPreviewSession: ({ context }, _reply, preview) => sessions.openPreviewSession(context.caller, preview),
     };
   }
   const { host } = new URL(runtimeUrl);

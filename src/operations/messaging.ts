@@ -31,7 +31,7 @@ export function createMessagingAndNotificationModules(
   },
 ) {
   const { settings, store, receivedDataLimiter, userChanged, processId } = parts;
-  const { sessionOf, appUsers } = store;
+  const { readAppSession, appUsers } = store;
   const { allowPrivateNetwork, mailFrom } = config;
   const sharedOptions = { db, allowPrivateNetwork, baseUrl, now, log };
   const messagingModules = createMessagingModules({
@@ -44,7 +44,7 @@ export function createMessagingAndNotificationModules(
     ...sharedOptions,
     notices: notifications,
     settings,
-    sessionOf,
+    readAppSession,
     readSignedInUsers: (...credentials) => appUsers.findUsersOfCredentials(...credentials),
     receivedDataLimiter,
     connections,

@@ -87,7 +87,7 @@ describe("the list of client actions", () => {
     const read = new ClientActions({
       db: createCountingDatabase(statements),
       addAssetUrls: () => [],
-      userOf: async () => null,
+      findAppUser: async () => null,
     });
     const list = async () => {
       statements.length = 0;

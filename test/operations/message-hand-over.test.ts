@@ -32,7 +32,7 @@ describe("the content of a message", () => {
     };
     const content = { kind: "email", subject: "s" };
     const id = await outbox.accept(db, { ...message, content } as unknown as Parameters<typeof outbox.accept>[1], now);
-    const [claimed] = await outbox.claim(holder, { sendingByApp: [[], []], share: 1, count: 1, now });
+    const [claimed] = await outbox.claim(holder, { sendingByApp: [[], []], limitPerApp: 1, limit: 1, now });
     expect(claimed?.id).to.equal(id);
     expect(await outbox.markSending(other, id)).to.equal(false);
     expect(await outbox.markSending(holder, id)).to.equal(true);

@@ -164,7 +164,7 @@ describe("notifications for many users", () => {
       now: () => Date.UTC(2026, 0, 1),
       log: pino({ level: "silent" }),
     });
-    await sender.sendDue();
+    await sender.sendDuePushes();
     await sender.drain(AbortSignal.timeout(60_000));
     expect(sent).to.deep.equal([
       [1, 1],

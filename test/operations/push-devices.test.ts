@@ -33,7 +33,7 @@ describe("devices for push messages", () => {
         ) as never;
       }),
       readVapidKeys: async () => ({ publicKey: "" }) as never,
-      receivedDataLimiter: { takeRows: () => {} } as unknown as ReceivedDataLimiter,
+      receivedDataLimiter: { countRows: () => {} } as unknown as ReceivedDataLimiter,
       mayConnectTo: () => true,
       allowHttp: false,
     });

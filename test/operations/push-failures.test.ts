@@ -96,7 +96,7 @@ describe("push messages that cannot be delivered", () => {
     const names = await publish(15);
     const sender = startSender();
     while (pushService.pushed.length < names.length) {
-      await sender.sendDue();
+      await sender.sendDuePushes();
       await until(isSettled);
     }
     expect(await deliveries()).to.deep.equal([]);
@@ -111,7 +111,7 @@ describe("push messages that cannot be delivered", () => {
     await publish(1);
     await database.db.query("UPDATE push_subscription SET endpoint = 'http://10.0.0.1/secret'");
     const sender = startSender(undefined, () => false);
-    await sender.sendDue();
+    await sender.sendDuePushes();
     await until(async () => (await deliveries()).length === 0);
     expect(lines).to.have.length(1);
     expect(lines[0]).to.include({ host: "10.0.0.1", reason: "the host has an IP address that is not public" });
@@ -123,7 +123,7 @@ describe("push messages that cannot be delivered", () => {
     const sender = startSender();
     for (let attempt = 1; attempt <= 5; attempt += 1) {
       expect(lines).to.deep.equal([]);
-      await sender.sendDue();
+      await sender.sendDuePushes();
       await until(isSettled);
       moved += HOUR_MS;
     }
@@ -138,7 +138,7 @@ describe("push messages that cannot be delivered", () => {
     pushService.answer = 500;
     await publish(1);
     const sender = startSender();
-    await sender.sendDue();
+    await sender.sendDuePushes();
     await until(isSettled);
     await database.db.query("UPDATE push_delivery SET attempts = 5, holder = gen_random_uuid()");
     await sender.recover(true);
@@ -156,7 +156,7 @@ describe("push messages that cannot be delivered", () => {
       if (fails) throw new Error("a key cannot be decrypted");
       return keys;
     });
-    await sender.sendDue();
+    await sender.sendDuePushes();
     await until(isSettled);
     expect(await deliveries()).to.deep.equal([{ attempts: 1, isClaimed: false }]);
     expect(lines).to.have.length(1);
@@ -164,7 +164,7 @@ describe("push messages that cannot be delivered", () => {
     expect(lines[0]!["err"]).to.include({ message: "a key cannot be decrypted" });
     fails = false;
     moved += HOUR_MS;
-    await sender.sendDue();
+    await sender.sendDuePushes();
     await until(async () => (await deliveries()).length === 0);
     expect(pushService.pushed).to.have.length(1);
   });
@@ -182,7 +182,7 @@ describe("push messages that cannot be delivered", () => {
         if (!isLong) network.restore();
         throw error;
       });
-      await sender.sendDue().catch(() => undefined);
+      await sender.sendDuePushes().catch(() => undefined);
       await sender.drain(new AbortController().signal);
       network.restore();
       if (isLong) {
@@ -193,7 +193,7 @@ describe("push messages that cannot be delivered", () => {
       isAway = false;
       moved += HOUR_MS;
       const again = startSender();
-      await again.sendDue();
+      await again.sendDuePushes();
       await until(async () => (await deliveries()).length === 0);
       expect(pushService.pushed).to.have.length(1);
     });
@@ -214,7 +214,7 @@ describe("push messages that cannot be delivered", () => {
       if (checks === 2) network.cut();
       return new Set(await rows(db, "SELECT").then(() => credentialIds));
     };
-    expect(await sender.sendDue().catch(isDatabaseUnavailable)).to.equal(true);
+    expect(await sender.sendDuePushes().catch(isDatabaseUnavailable)).to.equal(true);
     network.restore();
     expect(await deliveries()).to.deep.equal([{ attempts: 1, isClaimed: true }]);
     await sender.recover(false);

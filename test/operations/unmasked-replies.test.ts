@@ -45,7 +45,7 @@ describe("replies whose secrets cannot be masked", () => {
     createSmsDelivery({
       connections: { request } as SmsOptions["connections"],
       destinations: destinationsOfFailingDatabase(),
-      reportUrlOf: () => null,
+      createReportUrl: () => null,
     })(messageTo("+15550101", { kind: "sms", body: "x", from: null, provider: null }), CONTROL);
 
   it("do not change the outcome of a text message", async () => {

@@ -55,7 +55,7 @@ export class Analytics {
     countRequest(caller);
     // Counts all events at once, because after a partial rejection the client would send all of them again.
     const bytes = parsedEvents.reduce((sum, event) => sum + event.bytes, 0);
-    receivedDataLimiter.takeRows(caller, appId, bytes, parsedEvents.length);
+    receivedDataLimiter.countRows(caller, appId, bytes, parsedEvents.length);
     const inputs = parsedEvents.map(({ input }) => input);
     await logEvents.storeAll(caller, appId, inputs);
     return { count: parsedEvents.length };

@@ -150,17 +150,17 @@ export async function requireActionOfReportedRun(
 async function findRuleError(
   caller: Caller,
   { access, triggers }: AccessRow,
-  userOf: FindAppUser,
+  findAppUser: FindAppUser,
 ): Promise<ActionError | null> {
   if (access === null || triggers.some(isAnalyticsTrigger)) return null;
-  const { metRules, meetsRule } = createCallerActionAccess(caller, userOf);
+  const { metRules, meetsRule } = createCallerActionAccess(caller, findAppUser);
   return metRules === null || (await meetsRule(access)) ? null : new ActionError("ACTION_ACCESS_DENIED");
 }
 
 interface ClientActionsOptions {
   db: Db;
   addAssetUrls: AddAssetUrls;
-  userOf: FindAppUser;
+  findAppUser: FindAppUser;
 }
 
 export class ClientActions {
@@ -215,10 +215,10 @@ export class ClientActions {
    * null. Uses a separate database connection, so do not call this method in a transaction.
    */
   async findAccessError(caller: Caller, appId: number, id: number): Promise<ActionError | null> {
-    const { db, userOf } = this.options;
+    const { db, findAppUser } = this.options;
     if (!isPageCaller(caller)) return null;
     const [row] = await queryPreparedRows<AccessRow>(db, "client-run-access", SELECT_ACCESS, [appId, id, caller.copy]);
-    return row ? findRuleError(caller, row, userOf) : null;
+    return row ? findRuleError(caller, row, findAppUser) : null;
   }
 
   /**
@@ -227,11 +227,11 @@ export class ClientActions {
    * @throws ACTION_NOT_FOUND, ACTION_NOT_V3, ACTION_ACCESS_DENIED
    */
   async readCompiled(caller: Caller, appId: number, id: number): Promise<CompiledClientAction> {
-    const { db, addAssetUrls, userOf } = this.options;
+    const { db, addAssetUrls, findAppUser } = this.options;
     const row = await findClientActionRow(db, appId, id);
     const isDebugging = isPersonCaller(caller) || caller.debugActionId === id;
     if (!isDebugging && !canClientRun(row, caller.copy)) throw new ActionError("ACTION_NOT_FOUND");
-    const refusal = isDebugging ? null : await findRuleError(caller, row, userOf);
+    const refusal = isDebugging ? null : await findRuleError(caller, row, findAppUser);
     if (refusal) throw refusal;
     const script = compileActionScript(row);
     return { id, name: row.name, script, integrity: computeIntegrity(script), assets: addAssetUrls(row.assets) };

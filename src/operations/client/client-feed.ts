@@ -39,7 +39,7 @@ export interface ClientActionUpdate {
 type ChangeListener = (change: ClientActionUpdate) => void;
 
 /** All subscribers in this process to the drafts or the live versions of one app. */
-interface FeedSubscribers {
+interface AppFeed {
   appId: number;
   copy: DraftOrLive;
   listeners: Set<ChangeListener>;
@@ -58,23 +58,23 @@ export interface ClientActionFeed {
   follow(appId: number, copy: DraftOrLive): SubscriptionSource<ClientActionUpdate>;
 }
 
-function getOrCreateSnapshot(audience: FeedSubscribers, actionsById: Map<number, ClientAction>): ClientActionUpdate {
-  audience.snapshot ??= { reset: true, actions: [...actionsById.values()], removed: [] };
-  return audience.snapshot;
+function getOrCreateSnapshot(feed: AppFeed, actionsById: Map<number, ClientAction>): ClientActionUpdate {
+  feed.snapshot ??= { reset: true, actions: [...actionsById.values()], removed: [] };
+  return feed.snapshot;
 }
 
-function notifySubscribers(audience: FeedSubscribers, change: ClientActionUpdate): void {
-  for (const listener of audience.listeners) listener(change);
+function notifySubscribers(feed: AppFeed, change: ClientActionUpdate): void {
+  for (const listener of feed.listeners) listener(change);
 }
 
-function applyActionChange(audience: FeedSubscribers, id: number, action: ClientAction | null): void {
-  const { actionsById } = audience;
+function applyActionChange(feed: AppFeed, id: number, action: ClientAction | null): void {
+  const { actionsById } = feed;
   if (!actionsById) return;
   if (action ? JSON.stringify(action) === JSON.stringify(actionsById.get(id)) : !actionsById.has(id)) return;
-  audience.snapshot = null;
+  feed.snapshot = null;
   if (action) actionsById.set(id, action);
   else actionsById.delete(id);
-  notifySubscribers(audience, { reset: false, actions: action ? [action] : [], removed: action ? [] : [id] });
+  notifySubscribers(feed, { reset: false, actions: action ? [action] : [], removed: action ? [] : [id] });
 }
 
 export function createClientActionFeed(options: {
@@ -83,47 +83,44 @@ export function createClientActionFeed(options: {
   log: Logger;
 }): ClientActionFeed {
   const { clientActions, notifications, log } = options;
-  const audiences = new Map<string, FeedSubscribers>();
+  const feedsByKey = new Map<string, AppFeed>();
 
   /** Calls `read` after all previous reads. If it fails, reads all actions again after RETRY_MS while there are subscribers. */
-  function runAfterPreviousReads(audience: FeedSubscribers, read: () => Promise<void>): void {
-    audience.lastRead = audience.lastRead.then(read).catch((error: unknown) => {
+  function runAfterPreviousReads(feed: AppFeed, read: () => Promise<void>): void {
+    feed.lastRead = feed.lastRead.then(read).catch((error: unknown) => {
       log.warn(
-        { err: error, appId: audience.appId },
+        { err: error, appId: feed.appId },
         "an app's client actions could not be read; the service reads all of them again in 1 s",
       );
-      setTimeout(
-        () => audience.listeners.size > 0 && runAfterPreviousReads(audience, () => readAll(audience)),
-        RETRY_MS,
-      ).unref();
+      setTimeout(() => feed.listeners.size > 0 && runAfterPreviousReads(feed, () => readAll(feed)), RETRY_MS).unref();
     });
   }
 
-  async function readAll(audience: FeedSubscribers): Promise<void> {
-    const actions = await clientActions.list(audience.appId, audience.copy);
-    audience.actionsById = new Map(actions.map((action) => [action.id, action]));
-    audience.snapshot = null;
-    notifySubscribers(audience, getOrCreateSnapshot(audience, audience.actionsById));
+  async function readAll(feed: AppFeed): Promise<void> {
+    const actions = await clientActions.list(feed.appId, feed.copy);
+    feed.actionsById = new Map(actions.map((action) => [action.id, action]));
+    feed.snapshot = null;
+    notifySubscribers(feed, getOrCreateSnapshot(feed, feed.actionsById));
   }
 
   /**
-   * Waits for running reads, because a client that subscribes meanwhile uses their result. Then removes `audience` if it still has no
+   * Waits for running reads, because a client that subscribes meanwhile uses their result. Then removes `feed` if it still has no
    * subscribers.
    */
-  async function removeUnused(audience: FeedSubscribers): Promise<void> {
-    for (let read = null; read !== audience.lastRead; ) {
-      read = audience.lastRead;
+  async function removeUnused(feed: AppFeed): Promise<void> {
+    for (let read = null; read !== feed.lastRead; ) {
+      read = feed.lastRead;
       await read;
     }
-    const key = `${audience.appId}:${audience.copy}`;
-    if (audience.listeners.size === 0 && audiences.get(key) === audience) audiences.delete(key);
+    const key = `${feed.appId}:${feed.copy}`;
+    if (feed.listeners.size === 0 && feedsByKey.get(key) === feed) feedsByKey.delete(key);
   }
 
-  function getOrCreateAudience(appId: number, copy: DraftOrLive): FeedSubscribers {
+  function getOrCreateFeed(appId: number, copy: DraftOrLive): AppFeed {
     const key = `${appId}:${copy}`;
-    const audience = audiences.get(key);
-    if (audience) return audience;
-    const newAudience: FeedSubscribers = {
+    const feed = feedsByKey.get(key);
+    if (feed) return feed;
+    const newFeed: AppFeed = {
       appId,
       copy,
       listeners: new Set(),
@@ -131,38 +128,38 @@ export function createClientActionFeed(options: {
       snapshot: null,
       lastRead: Promise.resolve(),
     };
-    audiences.set(key, newAudience);
-    runAfterPreviousReads(newAudience, () => readAll(newAudience));
-    return newAudience;
+    feedsByKey.set(key, newFeed);
+    runAfterPreviousReads(newFeed, () => readAll(newFeed));
+    return newFeed;
   }
 
   notifications.listen(CLIENT_ACTION_CHANNEL, (notice) => {
     const [appId, id] = notice.split(":").map(Number) as [number, number];
-    for (const audience of [audiences.get(`${appId}:master`), audiences.get(`${appId}:production`)]) {
-      if (!audience) continue;
+    for (const feed of [feedsByKey.get(`${appId}:master`), feedsByKey.get(`${appId}:production`)]) {
+      if (!feed) continue;
       if (id !== ALL_ACTIONS_ID)
-        runAfterPreviousReads(audience, async () =>
-          applyActionChange(audience, id, await clientActions.find(appId, audience.copy, id)),
+        runAfterPreviousReads(feed, async () =>
+          applyActionChange(feed, id, await clientActions.find(appId, feed.copy, id)),
         );
-      else if (audience.copy === "production") runAfterPreviousReads(audience, () => readAll(audience));
+      else if (feed.copy === "production") runAfterPreviousReads(feed, () => readAll(feed));
     }
   });
 
   // Notifications may have been lost, so all actions are read again and all subscribers get a new snapshot.
   notifications.onGap(() => {
-    for (const audience of audiences.values()) runAfterPreviousReads(audience, () => readAll(audience));
+    for (const feed of feedsByKey.values()) runAfterPreviousReads(feed, () => readAll(feed));
   });
 
   return {
     follow: (appId, copy) =>
       createSubscriptionSource<ClientActionUpdate>(appId, (listener) => {
-        const audience = getOrCreateAudience(appId, copy);
-        audience.listeners.add(listener);
+        const feed = getOrCreateFeed(appId, copy);
+        feed.listeners.add(listener);
         // If the actions have not been read yet, the subscriber gets the snapshot after the first read.
-        if (audience.actionsById) listener(getOrCreateSnapshot(audience, audience.actionsById));
+        if (feed.actionsById) listener(getOrCreateSnapshot(feed, feed.actionsById));
         return () => {
-          audience.listeners.delete(listener);
-          if (audience.listeners.size === 0) runInBackground(removeUnused(audience));
+          feed.listeners.delete(listener);
+          if (feed.listeners.size === 0) runInBackground(removeUnused(feed));
         };
       }),
   };

@@ -167,7 +167,7 @@ export class ClientRuns {
       );
     }
     countRequest(caller);
-    receivedDataLimiter.takeRows(caller, run.appId, Buffer.byteLength(payload), ROWS_PER_REPORT);
+    receivedDataLimiter.countRows(caller, run.appId, Buffer.byteLength(payload), ROWS_PER_REPORT);
     const refusal = await clientActions.findAccessError(caller, run.appId, run.actionId);
     if (refusal) throw refusal;
     return db.transaction(async (manager) => {
@@ -185,10 +185,10 @@ export class ClientRuns {
    */
   async report(caller: Caller, report: ClientRunReport): Promise<{ runId: number }> {
     const { db, repository, receivedDataLimiter, clientActions, countRequest } = this.options;
-    const { payload, duration: durationMs, outcome: reported } = readReport(report.body);
-    const outcome = this.limitOutcome(reported, durationMs);
+    const { payload, duration: durationMs, outcome: reportedOutcome } = readReport(report.body);
+    const outcome = this.limitOutcome(reportedOutcome, durationMs);
     countRequest(caller);
-    receivedDataLimiter.takeRows(
+    receivedDataLimiter.countRows(
       caller,
       report.appId,
       Buffer.byteLength(payload) + measureOutcomeBytes(outcome),

@@ -50,7 +50,7 @@ export function createClientModules(options: {
   diskSpace: DiskSpaceMonitor;
   addAssetUrls: AddAssetUrls;
   /** Returns the app user who is signed in to the caller's page. */
-  userOf: FindAppUser;
+  findAppUser: FindAppUser;
   /** Time limit of a run in a browser, in milliseconds (specification, Limits: client action execution time). */
   timeoutMs: number;
   /** True if an app's list of page origins may contain http origins of any host (ALLOW_PRIVATE_NETWORK). */
@@ -58,15 +58,15 @@ export function createClientModules(options: {
   log: Logger;
 }) {
   const { db, credentials, notifications, repository, logEvents, receivedDataLimiter, diskSpace } = options;
-  const { addAssetUrls, userOf, timeoutMs, allowHttp, log } = options;
-  const clientActions = new ClientActions({ db, addAssetUrls, userOf });
+  const { addAssetUrls, findAppUser, timeoutMs, allowHttp, log } = options;
+  const clientActions = new ClientActions({ db, addAssetUrls, findAppUser });
   const countRequest = createRequestCounter();
   const sessions = new PageSessions({ db, credentials, logEvents, diskSpace });
   return {
     visitors: new VisitorSessions({
       db,
-      beginVisit: (...visit) => sessions.startVisit(...visit),
-      countVisit: (address) => sessions.countVisit(address),
+      startVisitorSession: (...visit) => sessions.startVisitorSession(...visit),
+      countVisitorSession: (address) => sessions.countVisitorSession(address),
       allowHttp,
     }),
     clientActions,

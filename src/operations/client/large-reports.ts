@@ -31,7 +31,7 @@ const FAULT_MESSAGES: Record<NonNullable<ParsedClientRunReport["fault"]>, [Statu
  * @throws REQUEST_INVALID, PAYLOAD_INVALID, PAYLOAD_TOO_LARGE
  */
 export async function parseLargeRunReport(sender: string, text: string): Promise<Record<string, unknown>> {
-  const leaveQueue = await reportSemaphore.enter(sender);
+  const releaseSlot = await reportSemaphore.enter(sender);
   try {
     const threadResult = await reportThreadPool.call(text);
     if (!threadResult.ok)
@@ -43,6 +43,6 @@ export async function parseLargeRunReport(sender: string, text: string): Promise
     if (value.fault !== null) throw new ActionError(...FAULT_MESSAGES[value.fault]);
     return { ...value.fields, ...Object.fromEntries(value.texts.map(([name, json]) => [name, new JsonText(json)])) };
   } finally {
-    leaveQueue();
+    releaseSlot();
   }
 }

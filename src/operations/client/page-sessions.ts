@@ -62,12 +62,12 @@ export class PageSessions {
     limit: NEW_VISITOR_SESSIONS_PER_ADDRESS_AND_MINUTE,
     windowMs: RATE_WINDOW_MS,
   });
-  private readonly viewerBucket = createTokenBucket({
+  private readonly viewsPerViewerBucket = createTokenBucket({
     limit: LOGGED_PAGE_VIEWS_PER_VIEWER_AND_MINUTE,
     windowMs: RATE_WINDOW_MS,
   });
   private readonly removeOldestVisitors = createVisitorSessionPruner();
-  private readonly viewBucket = createTokenBucket({
+  private readonly viewsPerAppBucket = createTokenBucket({
     limit: LOGGED_PAGE_VIEWS_PER_APP_AND_MINUTE,
     windowMs: RATE_WINDOW_MS,
   });
@@ -75,7 +75,7 @@ export class PageSessions {
   constructor(private readonly options: PageSessionsOptions) {}
 
   /** Logs that a page was opened. Logs nothing if this viewer or the app has too many page views, or if the disk is nearly full. */
-  private async emitView(
+  private async emitPageView(
     executor: SqlClient,
     emitter: LogEventCause,
     appId: number,
@@ -84,8 +84,8 @@ export class PageSessions {
     const { logEvents, diskSpace } = this.options;
     if (
       diskSpace.level() !== "enough" ||
-      this.viewerBucket.takeTokens(`${appId} ${viewLimitKey}`) > 0 ||
-      this.viewBucket.takeTokens(String(appId)) > 0
+      this.viewsPerViewerBucket.takeTokens(`${appId} ${viewLimitKey}`) > 0 ||
+      this.viewsPerAppBucket.takeTokens(String(appId)) > 0
     )
       return;
     await logEvents.emit(executor, emitter, appId, createAppViewEvent(emitter.kind === "live" ? "live" : "viewer"));
@@ -106,8 +106,8 @@ export class PageSessions {
   }
 
   /** Creates the page's credential, and returns its token. @param viewLimitKey key of the limit on logged views; null to log no view */
-  private async mintCredential(
-    session: Omit<NewCredential, "pageSession"> & { kind: "viewer" | "live"; appId: number },
+  private async createPageCredential(
+    session: Omit<NewCredential, "isPageSession"> & { kind: "viewer" | "live"; appId: number },
     viewLimitKey: string | null,
   ): Promise<string> {
     const { db, credentials } = this.options;
@@ -118,7 +118,7 @@ export class PageSessions {
       const { id, token } = await credentials.issue({ ...session, isPageSession: true }, manager);
       const { kind, appId, personId = null } = session;
       const emitter = { kind, credentialId: id, personId, runId: null };
-      if (viewLimitKey !== null) await this.emitView(manager, emitter, appId, viewLimitKey);
+      if (viewLimitKey !== null) await this.emitPageView(manager, emitter, appId, viewLimitKey);
       return token;
     });
   }
@@ -129,9 +129,17 @@ export class PageSessions {
     return { token, caller, app };
   }
 
-  private mintVisit(appId: number, address: string, expiresAt: Date, viewLimitKey: string | null): Promise<string> {
+  private createVisitorCredential(
+    appId: number,
+    address: string,
+    expiresAt: Date,
+    viewLimitKey: string | null,
+  ): Promise<string> {
     const visitorAddressHash = hashVisitorAddress(appId, address);
-    return this.mintCredential({ kind: "live", appId, name: "visitor", expiresAt, visitorAddressHash }, viewLimitKey);
+    return this.createPageCredential(
+      { kind: "live", appId, name: "visitor", expiresAt, visitorAddressHash },
+      viewLimitKey,
+    );
   }
 
   /** Checks that the caller may open the viewer and debug pages of the app. Returns the caller and the app. */
@@ -147,13 +155,17 @@ export class PageSessions {
   }
 
   /** Creates the session of a viewer or debug page. Returns its token or, if `secret` (a one-time code) is set, this code. */
-  private async mintPreview(caller: Caller, { appId, actionId }: PreviewPage, secret?: string): Promise<string> {
+  private async createPreviewCredential(
+    caller: Caller,
+    { appId, actionId }: PreviewPage,
+    secret?: string,
+  ): Promise<string> {
     this.countNewSession(`credential ${caller.credentialId}`);
     const { personId, credentialId: parentId } = caller;
     const expiresAt = new Date(Date.now() + PREVIEW_LIFETIME_MS);
     const name = actionId === null ? "app viewer" : "debug page";
     const viewLimitKey = actionId === null ? `person ${personId}` : null;
-    return this.mintCredential(
+    return this.createPageCredential(
       { kind: "viewer", appId, personId, parentId, actionId, name, expiresAt, secret },
       viewLimitKey,
     );
@@ -171,17 +183,17 @@ export class PageSessions {
    * Creates a session for an anonymous visitor of a published app.
    * @throws NOT_FOUND if there is no published app with this ID; RATE_LIMIT_EXCEEDED if the network address created too many sessions
    */
-  async visit(appId: number, address: string): Promise<PageSession> {
+  async openVisitorSession(appId: number, address: string): Promise<PageSession> {
     const app = await this.findApp(appId);
     if (!app?.published) throw new ActionError("NOT_FOUND", "there is no published app with this ID");
     const viewLimitKey = getAddressBlock(address);
     this.countNewSession(viewLimitKey);
     const expiresAt = new Date(Date.now() + VISITOR_SESSION_LIFETIME_MS);
-    return this.openSession(await this.mintVisit(appId, address, expiresAt, viewLimitKey), app);
+    return this.openSession(await this.createVisitorCredential(appId, address, expiresAt, viewLimitKey), app);
   }
 
   /** Counts a request for a visitor's session by network address. @throws RATE_LIMIT_EXCEEDED */
-  countVisit(address: string) {
+  countVisitorSession(address: string) {
     this.countNewSession(getAddressBlock(address));
   }
 
@@ -189,27 +201,27 @@ export class PageSessions {
    * Creates a session for a visitor of a page on another origin, and returns the session's token.
    * @throws RATE_LIMIT_EXCEEDED
    */
-  startVisit(appId: number, address: string, expiresAt: Date) {
-    return this.mintVisit(appId, address, expiresAt, null);
+  startVisitorSession(appId: number, address: string, expiresAt: Date) {
+    return this.createVisitorCredential(appId, address, expiresAt, null);
   }
 
   /**
    * Creates a session of a viewer or debug page for an editor of the app.
    * @throws the errors of `checkAccess`; RATE_LIMIT_EXCEEDED
    */
-  async preview(caller: Caller | null, preview: PreviewPage): Promise<PageSession> {
+  async openPreviewSession(caller: Caller | null, preview: PreviewPage): Promise<PageSession> {
     const { caller: editor, app } = await this.checkPreview(caller, preview);
-    return this.openSession(await this.mintPreview(editor, preview), app);
+    return this.openSession(await this.createPreviewCredential(editor, preview), app);
   }
 
   /**
    * Creates a session for a viewer or debug page on another origin. Returns a one-time code, which the page must
    * exchange for the session's token within a minute. The code itself gives no access.
-   * @throws the errors of `preview`
+   * @throws the errors of `openPreviewSession`
    */
   async createCode(caller: Caller | null, preview: PreviewPage): Promise<string> {
     const { caller: editor } = await this.checkPreview(caller, preview);
-    return this.mintPreview(editor, preview, generateSecret("once"));
+    return this.createPreviewCredential(editor, preview, generateSecret("once"));
   }
 
   /** Exchanges a one-time code for its session. Returns null if the code was used, has expired, or belongs to another page. */

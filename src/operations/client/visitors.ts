@@ -109,9 +109,9 @@ const toListedOrigins = ({ origins, updatedAt }: StoredOrigins): AllowedVisitorO
 interface VisitorSessionsOptions {
   db: Db;
   /** Creates a visitor's session for the network address, and returns its token. @throws RATE_LIMIT_EXCEEDED */
-  beginVisit: (appId: number, address: string, expiresAt: Date) => Promise<string>;
+  startVisitorSession: (appId: number, address: string, expiresAt: Date) => Promise<string>;
   /** Counts a request for a visitor's session in the limit of the network address. @throws RATE_LIMIT_EXCEEDED */
-  countVisit: (address: string) => void;
+  countVisitorSession: (address: string) => void;
   allowHttp: boolean;
 }
 
@@ -130,14 +130,14 @@ export class VisitorSessions {
 
   private async renewVisitor(appId: number, { caller, token }: { caller: Caller; token: string }) {
     const values = [caller.credentialId, appId, VISITOR_SESSION_LIFETIME_MS, VISITOR_SESSION_RENEWED_LIFETIME_MAX_MS];
-    const [renewed] = await rows<{ expiresAt: Date }>(this.options.db, RENEW_VISITOR, values);
-    return renewed ? { token, expiresAt: renewed.expiresAt.toISOString() } : null;
+    const [renewedSession] = await rows<{ expiresAt: Date }>(this.options.db, RENEW_VISITOR, values);
+    return renewedSession ? { token, expiresAt: renewedSession.expiresAt.toISOString() } : null;
   }
 
   /** True if at least one app has the origin in its list of page origins. */
   async isListed(origin: string): Promise<boolean> {
-    const isKnownListed = this.listedOrigins.get(origin);
-    if (isKnownListed !== undefined) return isKnownListed;
+    const cachedIsListed = this.listedOrigins.get(origin);
+    if (cachedIsListed !== undefined) return cachedIsListed;
     const isListed =
       origin.length <= ORIGIN_MAX_CHARACTERS &&
       (await rows(this.options.db, SELECT_LISTED_ORIGIN, [origin])).length > 0;
@@ -175,8 +175,8 @@ export class VisitorSessions {
    * @throws FORBIDDEN for other origins, even if the app does not exist; APP_NOT_PUBLISHED, RATE_LIMIT_EXCEEDED
    */
   async create({ appId, origin, address, current }: VisitorSessionRequest): Promise<VisitorSession> {
-    const { beginVisit, countVisit } = this.options;
-    countVisit(address);
+    const { startVisitorSession, countVisitorSession } = this.options;
+    countVisitorSession(address);
     const app = await this.readOrigins(appId);
     if (origin === undefined || !app?.origins.includes(origin)) {
       throw new ActionError(
@@ -185,10 +185,10 @@ export class VisitorSessions {
       );
     }
     if (!app.isPublished) throw new ActionError("APP_NOT_PUBLISHED");
-    const renewedVisit = current?.caller.kind === "live" ? await this.renewVisitor(appId, current) : null;
-    if (renewedVisit) return renewedVisit;
+    const renewedSession = current?.caller.kind === "live" ? await this.renewVisitor(appId, current) : null;
+    if (renewedSession) return renewedSession;
     const expiresAt = new Date(Date.now() + VISITOR_SESSION_LIFETIME_MS);
-    return { token: await beginVisit(appId, address, expiresAt), expiresAt: expiresAt.toISOString() };
+    return { token: await startVisitorSession(appId, address, expiresAt), expiresAt: expiresAt.toISOString() };
   }
 }
 

@@ -9,11 +9,11 @@ import { createSmtpClient } from "../../engine/smtp.js";
 import type { LogEventStore } from "../records/log-events.js";
 import type { ReceivedDataLimiter } from "../records/received-data-limiter.js";
 import type { Settings } from "../settings/settings.js";
+import { createAppEmailQueuer } from "./app-email-queue.js";
 import { DeliveryReports } from "./delivery-reports.js";
 import { MessageDestinations, type OperatorMailServer } from "./destinations.js";
 import { createEmailDelivery } from "./email-delivery.js";
 import { Messages } from "./messages.js";
-import { createAppEmailQueuer } from "./notices.js";
 import { Outbox } from "./outbox.js";
 import { OutboxWriter } from "./outbox-writer.js";
 import { MessageSender } from "./sender.js";
@@ -73,7 +73,7 @@ export function createMessagingModules(options: {
       connections: { checked: checkedConnections, unchecked: uncheckedConnections },
       host: hostname,
     }),
-    sms: createSmsDelivery({ connections: checkedConnections, destinations, reportUrlOf: createReportUrl }),
+    sms: createSmsDelivery({ connections: checkedConnections, destinations, createReportUrl }),
   };
   const outboxWriter = new OutboxWriter({ outbox, destinations, logEvents, receivedDataLimiter, now });
   const sender = new MessageSender({ db, outbox, deliver: deliverByKind, logEvents, processId, now, log });

@@ -8,10 +8,10 @@ import type { AddressCheckedConnections } from "../../engine/checked-connections
 import type { DeliveryOutcome, Smtp } from "../../engine/smtp.js";
 import { InvalidDestinationError } from "../../rules/message-destination.js";
 import type { Email } from "../../rules/message-input.js";
+import { createFailedDeliveryOutcome, type DeliveryAttemptOutcome } from "./attempt-outcome.js";
 import { getStatusOfAccepted } from "./delivery-status.js";
 import type { MailDestination, MessageDestinations } from "./destinations.js";
 import type { ClaimedMessage, Recipient } from "./outbox.js";
-import { createFailedDeliveryOutcome, type DeliveryAttemptOutcome } from "./try-outcome.js";
 
 /**
  * Controls one attempt to send a message. `markSending` marks the message as being sent. If it returns false, this process has lost its

@@ -114,7 +114,7 @@ export class OutboxWriter {
       recipients: createRecipients(message),
     }));
     return async (executor) => {
-      receivedDataLimiter.takeRows(emitter, appId, Buffer.byteLength(JSON.stringify(rows)), 2 * rows.length);
+      receivedDataLimiter.countRows(emitter, appId, Buffer.byteLength(JSON.stringify(rows)), 2 * rows.length);
       const receipts: MessageReceipt[] = [];
       for (const row of rows) {
         const { id, data } = await this.writeMessage(executor, emitter, { appId, status, ...row }, purpose);

@@ -162,17 +162,17 @@ export class Outbox {
     await rows(executor, `SELECT pg_notify('${QUEUED_MESSAGE_CHANNEL}', '')`);
   }
 
-  /** Claims up to `count` due messages. `share` is the limit per app, including messages that this process is sending (`sendingByApp`). */
+  /** Claims up to `limit` due messages. `limitPerApp` includes messages that this process is already sending (`sendingByApp`). */
   async claim(
     holder: string,
     {
       sendingByApp,
-      share,
-      count,
+      limitPerApp,
+      limit,
       now,
-    }: { sendingByApp: [apps: number[], counts: number[]]; share: number; count: number; now: Date },
+    }: { sendingByApp: [apps: number[], counts: number[]]; limitPerApp: number; limit: number; now: Date },
   ): Promise<ClaimedMessage[]> {
-    return rows(this.db, CLAIM_MESSAGES, [holder, ...sendingByApp, share, count, now]);
+    return rows(this.db, CLAIM_MESSAGES, [holder, ...sendingByApp, limitPerApp, limit, now]);
   }
 
   /** Marks the message as being sent. Returns false without a valid lease or claim: the process must not send the message then. */
@@ -216,7 +216,7 @@ export class Outbox {
   }
 
   /** Returns the time at which the next message is due; null if no unclaimed message is queued. */
-  async nextDue(): Promise<Date | null> {
+  async readNextDueTime(): Promise<Date | null> {
     return (await rows<{ next: Date | null }>(this.db, SELECT_NEXT_DUE_TIME))[0]!.next;
   }
 }

@@ -7,11 +7,11 @@ import type { Logger } from "pino";
 import type { Db } from "../../data/database.js";
 import { DeliveryTracker } from "../delivery-tracker.js";
 import type { LogEventStore } from "../records/log-events.js";
+import type { DeliveryAttemptOutcome } from "./attempt-outcome.js";
 import { addReportedStatuses, getStatusOfAccepted } from "./delivery-status.js";
 import type { DeliveryAttemptControl } from "./email-delivery.js";
 import type { ClaimedMessage, Outbox, StoredDeliveryOutcome } from "./outbox.js";
 import { emitMessageStatusEvent } from "./status-events.js";
-import type { DeliveryAttemptOutcome } from "./try-outcome.js";
 
 /** Maximum number of messages that this process sends at the same time. */
 const SENDER_SLOTS = 100;
@@ -27,8 +27,8 @@ type DeliverMessage = (message: ClaimedMessage, control: DeliveryAttemptControl)
 
 /** Returns the delay before the next attempt. It doubles each time, up to an hour, and varies by up to a quarter to spread retries. */
 function computeRetryDelayMs(attempts: number): number {
-  const longestPauseMs = Math.min(MAX_RETRY_DELAY_MS, FIRST_RETRY_DELAY_MS * 2 ** Math.min(attempts - 1, 10));
-  return longestPauseMs * (0.75 + Math.random() / 4);
+  const maxDelayMs = Math.min(MAX_RETRY_DELAY_MS, FIRST_RETRY_DELAY_MS * 2 ** Math.min(attempts - 1, 10));
+  return maxDelayMs * (0.75 + Math.random() / 4);
 }
 
 interface MessageSenderOptions {
@@ -82,17 +82,17 @@ export class MessageSender {
   /** Tries once to send the message. Never throws: without an outcome, the message would stay claimed. */
   private async attemptDelivery(message: ClaimedMessage): Promise<DeliveryAttemptOutcome> {
     const { outbox, deliver, processId, log } = this.options;
-    let hasBegun = false;
+    let hasStartedSending = false;
     const markSending = async () => {
-      hasBegun = await outbox.markSending(processId, message.id);
-      return hasBegun;
+      hasStartedSending = await outbox.markSending(processId, message.id);
+      return hasStartedSending;
     };
     try {
       return await deliver[message.content.kind](message, { markSending, signal: this.deliveries.signal });
     } catch (err) {
       log.error({ err, messageId: message.id }, "an attempt to send a message failed unexpectedly");
       const { recipients } = message;
-      if (hasBegun)
+      if (hasStartedSending)
         return { kind: "done", status: "unknown", recipients, detail: "the attempt failed inside the service" };
       return { kind: "later", recipients, detail: "the attempt failed inside the service before the message was sent" };
     }
@@ -104,27 +104,27 @@ export class MessageSender {
   }
 
   private startSending(message: ClaimedMessage): void {
-    const logUnstored = (err: unknown) =>
+    const logStoreFailure = (err: unknown) =>
       this.options.log.warn({ err, messageId: message.id }, "the outcome of a message could not be stored");
-    this.deliveries.trackDelivery(message, this.sendMessage(message).catch(logUnstored));
+    this.deliveries.trackDelivery(message, this.sendMessage(message).catch(logStoreFailure));
   }
 
   /** Sends due messages while slots are free. Returns the time of the next call as Unix time in milliseconds; null if none is planned. */
-  async sendDue(): Promise<number | null> {
+  async sendDueMessages(): Promise<number | null> {
     const { outbox, processId, now } = this.options;
     for (let freeSlots = this.deliveries.countFree(); freeSlots > 0; freeSlots = this.deliveries.countFree()) {
-      const appShare = Math.max(1, Math.floor(freeSlots * APP_SHARE_OF_FREE_SLOTS));
+      const limitPerApp = Math.max(1, Math.floor(freeSlots * APP_SHARE_OF_FREE_SLOTS));
       const claimedMessages = await outbox.claim(processId, {
         sendingByApp: this.deliveries.countByApp(),
-        share: appShare,
-        count: freeSlots,
+        limitPerApp,
+        limit: freeSlots,
         now: new Date(now()),
       });
       for (const message of claimedMessages) this.startSending(message);
       if (claimedMessages.length === 0) break;
     }
-    const next = await outbox.nextDue();
-    // Returns null for a message that is already due: it waits for a slot, and each freed slot causes a call of `sendDue`.
+    const next = await outbox.readNextDueTime();
+    // Returns null for a message that is already due: it waits for a slot, and each freed slot causes a call of `sendDueMessages`.
     return next && next.getTime() > now() ? next.getTime() : null;
   }
 

@@ -11,10 +11,10 @@ import {
 import { toDeliveryDetail } from "../../engine/smtp/outcome.js";
 import { InvalidDestinationError, type SmsDestination } from "../../rules/message-destination.js";
 import type { Sms } from "../../rules/message-input.js";
+import { createFailedDeliveryOutcome, type DeliveryAttemptOutcome } from "./attempt-outcome.js";
 import type { MessageDestinations } from "./destinations.js";
 import type { DeliveryAttemptControl } from "./email-delivery.js";
 import type { ClaimedMessage } from "./outbox.js";
-import { createFailedDeliveryOutcome, type DeliveryAttemptOutcome } from "./try-outcome.js";
 
 const PROVIDER_ID_PATTERN = /^[\x21-\x7e]{1,200}$/;
 /** HTTP statuses of a temporary rejection: the provider has not accepted the message, but may accept it later. */
@@ -76,9 +76,9 @@ export function createSmsDelivery(options: {
   connections: AddressCheckedConnections;
   destinations: MessageDestinations;
   /** Returns the URL to which the provider sends delivery reports; null if the service's URL is not an https URL. */
-  reportUrlOf: (appId: number) => string | null;
+  createReportUrl: (appId: number) => string | null;
 }) {
-  const { connections, destinations, reportUrlOf } = options;
+  const { connections, destinations, createReportUrl } = options;
 
   async function maskDetail(appId: number, text: string): Promise<string> {
     return destinations.maskReply(appId, toDeliveryDetail(text));
@@ -128,7 +128,7 @@ export function createSmsDelivery(options: {
     const to = recipients[0]!.address;
     const { url, headers, body, idField } =
       destination.provider === "twilio"
-        ? createTwilioRequest(message, to, destination, reportUrlOf(appId))
+        ? createTwilioRequest(message, to, destination, createReportUrl(appId))
         : createWebhookRequest(message, to, destination);
     if (!(await markSending())) return { kind: "fenced" };
     let response: HttpResponse;

@@ -49,14 +49,14 @@ export async function emitMessageStatusEvent(
   const { id, appId, content, recipients: before, wasDelayed } = message;
   if (content.kind !== "email") return;
   const { status, recipients, detail } = result;
-  const settledBefore = new Set(before.filter((recipient) => recipient.status).map(({ address }) => address));
+  const settledAddresses = new Set(before.filter((recipient) => recipient.status).map(({ address }) => address));
   const newlyRejected = recipients.filter(
-    (recipient) => recipient.status === "rejected" && !settledBefore.has(recipient.address),
+    (recipient) => recipient.status === "rejected" && !settledAddresses.has(recipient.address),
   );
-  const emitEvent = (type: string, of: readonly Recipient[]) =>
+  const emitEvent = (type: string, affectedRecipients: readonly Recipient[]) =>
     logEvents.emit(executor, toMessageEventCause(message), appId, {
       type,
-      data: createMessageEventData(id, of, detail),
+      data: createMessageEventData(id, affectedRecipients, detail),
     });
   if (status === "queued" && !wasDelayed)
     await emitEvent(

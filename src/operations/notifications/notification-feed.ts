@@ -77,7 +77,7 @@ export function createNotificationFeed(options: {
   }
 
   /** Passes the missed notifications up to the cursor `until` to one subscriber. Before each batch, reads who is signed in now. */
-  async function passBacklog(appId: number, subscriber: NotificationSubscriber, until: number): Promise<void> {
+  async function sendBacklog(appId: number, subscriber: NotificationSubscriber, until: number): Promise<void> {
     while (subscriber.seenCursor! < until) {
       const { key, user } = await findReader(subscriber.caller, appId);
       const batch = await listNotificationsPublishedAfter(db, appId, subscriber.seenCursor!, key);
@@ -133,7 +133,7 @@ export function createNotificationFeed(options: {
         enqueueRead(feed, async () => {
           subscriber.seenCursor ??= await readNotificationCursorBefore(db, appId, since);
           feed.readCursor ??= await readLastNotificationCursor(db, appId);
-          await passBacklog(appId, subscriber, feed.readCursor);
+          await sendBacklog(appId, subscriber, feed.readCursor);
           if (!subscriber.isOpen) return;
           feed.subscribers.add(subscriber);
           // Passes the notifications above `readCursor` to each subscriber who may read them, also to the new subscriber.

@@ -154,7 +154,7 @@ export class NotificationsService {
     if (status === "scheduled") await withdrawNotification(manager, id, status);
   }
 
-  private async insertParsed(manager: EntityManager, appId: number, fields: NotificationFields): Promise<number> {
+  private async insertFields(manager: EntityManager, appId: number, fields: NotificationFields): Promise<number> {
     const { data = {}, extendData = {}, scope = null, orderAt = null, push = null } = fields;
     const id = await insertNotification(manager, appId, {
       data: { ...data, ...extendData },
@@ -166,11 +166,11 @@ export class NotificationsService {
     return id;
   }
 
-  private async insertBodies(
+  private async insertFromBodies(
     caller: Caller,
     appId: number,
     bodies: readonly unknown[],
-    pathOf: (index: number) => string,
+    getPath: (index: number) => string,
   ): Promise<Notification[]> {
     const { db, findReader, receivedDataLimiter } = this.options;
     const parse = (body: unknown, path: string) =>
@@ -179,12 +179,12 @@ export class NotificationsService {
         requireTimeIfScheduled(fields.status ?? "draft", fields.orderAt ?? null);
         return fields;
       });
-    const parsedNotifications = bodies.map((body, index) => parse(body, pathOf(index)));
-    receivedDataLimiter.takeRows(caller, appId, Buffer.byteLength(JSON.stringify(bodies)), parsedNotifications.length);
+    const parsedNotifications = bodies.map((body, index) => parse(body, getPath(index)));
+    receivedDataLimiter.countRows(caller, appId, Buffer.byteLength(JSON.stringify(bodies)), parsedNotifications.length);
     const { key } = await findReader(caller, appId);
     const ids = await db.transaction(async (manager) => {
       const insertedIds: number[] = [];
-      for (const fields of parsedNotifications) insertedIds.push(await this.insertParsed(manager, appId, fields));
+      for (const fields of parsedNotifications) insertedIds.push(await this.insertFields(manager, appId, fields));
       await recordChange(manager, caller, {
         appId,
         type: "app.notification.create",
@@ -200,8 +200,8 @@ export class NotificationsService {
     const readableNotifications: ListedNotification[] = [];
     let before: number | null = null;
     let isLastPage = false;
-    let [compared, checked] = [0, 0];
-    while (compared < COMPARED_ALTERNATIVES_MAX && checked < CHECKED_NOTIFICATIONS_MAX) {
+    let [comparedCount, checkedCount] = [0, 0];
+    while (comparedCount < COMPARED_ALTERNATIVES_MAX && checkedCount < CHECKED_NOTIFICATIONS_MAX) {
       const page: NotificationSearchBatch = await searchNewestNotifications(this.options.db, appId, reader, {
         before,
         limit: NOTIFICATIONS_PER_QUERY,
@@ -209,8 +209,8 @@ export class NotificationsService {
       readableNotifications.push(...page.candidates.filter(({ scope }) => isUserInScope(scope, reader.user)));
       isLastPage = page.count < NOTIFICATIONS_PER_QUERY;
       if (isLastPage || readableNotifications.length >= LISTED_NOTIFICATIONS_MAX) break;
-      compared += page.alternatives;
-      checked += page.candidates.length;
+      comparedCount += page.alternatives;
+      checkedCount += page.candidates.length;
       before = page.lastCursor;
     }
     const newest = readableNotifications.slice(0, LISTED_NOTIFICATIONS_MAX);
@@ -253,7 +253,7 @@ export class NotificationsService {
   }
 
   async insert(caller: Caller, appId: number, body: unknown): Promise<Notification> {
-    return (await this.insertBodies(caller, appId, [body], () => ""))[0]!;
+    return (await this.insertFromBodies(caller, appId, [body], () => ""))[0]!;
   }
 
   /**
@@ -265,7 +265,7 @@ export class NotificationsService {
       const message = `the batch must be an array of 1 to ${NOTIFICATIONS_PER_BATCH_MAX} notifications (got ${describeValue(body)})`;
       throw new ActionError("REQUEST_INVALID", message);
     }
-    return this.insertBodies(caller, appId, body, (index) => `[${index}]`);
+    return this.insertFromBodies(caller, appId, body, (index) => `[${index}]`);
   }
 
   /**
@@ -276,7 +276,7 @@ export class NotificationsService {
     const { db, findReader, receivedDataLimiter } = this.options;
     const { appId, id } = target;
     const fields = parseNotification(body);
-    receivedDataLimiter.takeRows(caller, appId, Buffer.byteLength(JSON.stringify(body)));
+    receivedDataLimiter.countRows(caller, appId, Buffer.byteLength(JSON.stringify(body)));
     const { key } = await findReader(caller, appId);
     await db.transaction(async (manager) => {
       const before = await lockNotification(manager, target, key);
@@ -368,12 +368,12 @@ export class NotificationsService {
     const byId = new Map(newest.map((notification) => [notification.id, notification]));
     const unreadNotifications = [...byId.values()].filter(({ readStatus }) => !readStatus);
     if (ids === ALL_NOTIFICATIONS) {
-      receivedDataLimiter.takeRows(caller, appId, 0, 1);
+      receivedDataLimiter.countRows(caller, appId, 0, 1);
       await db.query(MARK_ALL_READ, [appId, reader.key]);
       return { count: unreadNotifications.length };
     }
     const markedIds = ids.filter((id) => byId.has(id) && !byId.get(id)!.readStatus);
-    receivedDataLimiter.takeRows(caller, appId, 0, markedIds.length);
+    receivedDataLimiter.countRows(caller, appId, 0, markedIds.length);
     return { count: (await rows(db, MARK_READ, [appId, reader.key, markedIds])).length };
   }
 
@@ -387,7 +387,7 @@ export class NotificationsService {
    * Publishes up to PUBLISH_BATCH_SIZE scheduled notifications that are due. Returns the time of the next scheduled one as Unix time in
    * milliseconds; null if there is none.
    */
-  async publishDue(): Promise<number | null> {
+  async publishDueNotifications(): Promise<number | null> {
     const { db, now } = this.options;
     const moment = new Date(now());
     const dueRows = await rows<{ id: number; appId: number }>(db, SELECT_DUE_NOTIFICATIONS, [moment]);

@@ -27,7 +27,7 @@ export function createNotificationModules(options: {
   db: Db;
   notices: Notices;
   settings: Settings;
-  sessionOf: ReadAppSession;
+  readAppSession: ReadAppSession;
   readSignedInUsers: ReadSignedInUsers;
   receivedDataLimiter: ReceivedDataLimiter;
   connections: AddressCheckedConnections;
@@ -38,9 +38,10 @@ export function createNotificationModules(options: {
   now: () => number;
   log: Logger;
 }) {
-  const { db, notices, settings, sessionOf, receivedDataLimiter, connections, allowPrivateNetwork, mailFrom } = options;
+  const { db, notices, settings, readAppSession, receivedDataLimiter, connections, allowPrivateNetwork, mailFrom } =
+    options;
   const { baseUrl, processId, now, log } = options;
-  const findReader = createNotificationReaderFinder(sessionOf);
+  const findReader = createNotificationReaderFinder(readAppSession);
   const findCredentialsInScope = createScopeMatcher(options.readSignedInUsers);
   const readVapidKeys = createVapidKeyProvider({ db, settings });
   const mayReach = (address: string) => allowPrivateNetwork || isPublicAddress(address);

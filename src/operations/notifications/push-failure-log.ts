@@ -21,7 +21,7 @@ export type PushFailure = { status: number } | { reason: string };
 type LogFailure = (facts: object) => void;
 
 export class PushFailureLog {
-  private readonly lastLines = new LRUCache<string, { at: number; unlogged: number }>({ max: KNOWN_FAILURES_MAX });
+  private readonly lastLines = new LRUCache<string, { at: number; unloggedCount: number }>({ max: KNOWN_FAILURES_MAX });
 
   /** @param now returns the time of a monotonic clock in milliseconds */
   constructor(
@@ -33,11 +33,11 @@ export class PushFailureLog {
     const key = `${appId} ${kind}`;
     const lastLine = this.lastLines.get(key);
     if (lastLine && this.now() - lastLine.at < LINE_INTERVAL_MS) {
-      lastLine.unlogged += 1;
+      lastLine.unloggedCount += 1;
       return;
     }
-    this.lastLines.set(key, { at: this.now(), unlogged: 0 });
-    write({ appId, host: URL.parse(endpoint)?.host ?? null, failures: (lastLine?.unlogged ?? 0) + 1 });
+    this.lastLines.set(key, { at: this.now(), unloggedCount: 0 });
+    write({ appId, host: URL.parse(endpoint)?.host ?? null, failures: (lastLine?.unloggedCount ?? 0) + 1 });
   }
 
   logRejected(push: FailedPush, failure: PushFailure): void {

@@ -132,7 +132,7 @@ function createPayload({ notificationId, data, payload }: PushDelivery): string 
 export class PushSender {
   private readonly deliveries = new DeliveryTracker(CONCURRENT_PUSHES_MAX);
   /** IDs of apps that have had their turn in this round: this process has created the deliveries of one of their notifications. */
-  private readonly expandedApps = new Set<number>();
+  private readonly appIdsServedInRound = new Set<number>();
   /** IDs of claimed deliveries that this process never tried to send and has not released yet. */
   private readonly unattemptedIds = new Set<number>();
   private readonly failureLog: PushFailureLog;
@@ -141,7 +141,7 @@ export class PushSender {
     this.failureLog = new PushFailureLog(options.log);
   }
 
-  private async selectInScope<T extends PushTarget>(
+  private async selectTargetsInScope<T extends PushTarget>(
     executor: SqlClient,
     appId: number,
     devices: readonly T[],
@@ -154,22 +154,22 @@ export class PushSender {
   }
 
   /** Deletes deliveries to users who may not read the notification any more, for example after a sign-out. Returns the other deliveries. */
-  private async dropOutOfScope(deliveries: readonly PushDelivery[]): Promise<PushDelivery[]> {
+  private async deleteDeliveriesOutOfScope(deliveries: readonly PushDelivery[]): Promise<PushDelivery[]> {
     const { db, processId } = this.options;
-    const wantedDeliveries: PushDelivery[] = [];
+    const allowedDeliveries: PushDelivery[] = [];
     for (const notificationDeliveries of Map.groupBy(deliveries, ({ notificationId }) => notificationId).values()) {
       const { appId, scope } = notificationDeliveries[0]!;
-      const deliveriesInScope = new Set(await this.selectInScope(db, appId, notificationDeliveries, scope));
+      const deliveriesInScope = new Set(await this.selectTargetsInScope(db, appId, notificationDeliveries, scope));
       for (const delivery of notificationDeliveries) {
-        if (deliveriesInScope.has(delivery)) wantedDeliveries.push(delivery);
+        if (deliveriesInScope.has(delivery)) allowedDeliveries.push(delivery);
         else await rows(db, DELETE_DELIVERY, [delivery.id, processId]);
       }
     }
-    return wantedDeliveries;
+    return allowedDeliveries;
   }
 
   /** Creates the deliveries of the next notification of an app that is not in `excludedApps`. Returns false if there is none. */
-  private async createDeliveriesOfNext(excludedApps: readonly number[]): Promise<boolean> {
+  private async createDeliveriesOfNextNotification(excludedApps: readonly number[]): Promise<boolean> {
     const { db, now } = this.options;
     return db.transaction(async (manager) => {
       const moment = new Date(now());
@@ -181,13 +181,18 @@ export class PushSender {
       if (!notification) return false;
       for (let last = 0; ; ) {
         const devices = await rows<PushTarget & { id: number }>(manager, SELECT_DEVICES, [notification.appId, last]);
-        const wantedDevices = await this.selectInScope(manager, notification.appId, devices, notification.scope);
-        await rows(manager, INSERT_DELIVERIES, [notification.id, wantedDevices.map(({ id }) => id), moment]);
+        const devicesInScope = await this.selectTargetsInScope(
+          manager,
+          notification.appId,
+          devices,
+          notification.scope,
+        );
+        await rows(manager, INSERT_DELIVERIES, [notification.id, devicesInScope.map(({ id }) => id), moment]);
         if (devices.length < DEVICES_PER_STATEMENT) break;
         last = devices.at(-1)!.id;
       }
       await rows(manager, "UPDATE notification SET push_at = NULL WHERE id = $1", [notification.id]);
-      this.expandedApps.add(notification.appId);
+      this.appIdsServedInRound.add(notification.appId);
       return true;
     });
   }
@@ -199,13 +204,13 @@ export class PushSender {
   private async createDeliveries(): Promise<boolean> {
     const [appIds, sending] = this.deliveries.countByApp();
     const busyApps = appIds.filter((_, index) => sending[index]! >= CONCURRENT_PUSHES_PER_APP_MAX);
-    if (await this.createDeliveriesOfNext([...busyApps, ...this.expandedApps])) return true;
-    if (this.expandedApps.size === 0) return false;
-    this.expandedApps.clear();
-    return this.createDeliveriesOfNext(busyApps);
+    if (await this.createDeliveriesOfNextNotification([...busyApps, ...this.appIdsServedInRound])) return true;
+    if (this.appIdsServedInRound.size === 0) return false;
+    this.appIdsServedInRound.clear();
+    return this.createDeliveriesOfNextNotification(busyApps);
   }
 
-  private async claimDue(): Promise<void> {
+  private async claimDueDeliveries(): Promise<void> {
     const { db, processId, now } = this.options;
     for (let freeSlots = this.deliveries.countFree(); freeSlots > 0; freeSlots = this.deliveries.countFree()) {
       const claimedDeliveries = await rows<PushDelivery>(db, CLAIM_DELIVERIES, [
@@ -215,7 +220,7 @@ export class PushSender {
         processId,
       ]);
       try {
-        for (const delivery of await this.dropOutOfScope(claimedDeliveries)) this.startPush(delivery);
+        for (const delivery of await this.deleteDeliveriesOutOfScope(claimedDeliveries)) this.startPush(delivery);
       } catch (error) {
         if (isDatabaseUnavailable(error)) for (const { id } of claimedDeliveries) this.unattemptedIds.add(id);
         throw error;
@@ -276,19 +281,19 @@ export class PushSender {
 
   private startPush(delivery: PushDelivery): void {
     // If the result cannot be stored, the delivery stays claimed until `recover` releases it.
-    const logUnsettled = (err: unknown) =>
+    const logStoreFailure = (err: unknown) =>
       this.options.log.warn({ err }, "the outcome of a push message could not be stored");
-    this.deliveries.trackDelivery(delivery, this.sendPush(delivery).catch(logUnsettled));
+    this.deliveries.trackDelivery(delivery, this.sendPush(delivery).catch(logStoreFailure));
   }
 
   /**
    * Sends the push messages that are due. Returns the time of the next push message as Unix time in milliseconds; null if none is planned,
    * or if one is due but has no free slot.
    */
-  async sendDue(): Promise<number | null> {
+  async sendDuePushes(): Promise<number | null> {
     const { db, now } = this.options;
-    await this.claimDue();
-    while (this.deliveries.countFree() > 0 && (await this.createDeliveries())) await this.claimDue();
+    await this.claimDueDeliveries();
+    while (this.deliveries.countFree() > 0 && (await this.createDeliveries())) await this.claimDueDeliveries();
     const [row] = await rows<{ next: Date | null }>(db, SELECT_NEXT_DUE_TIME);
     const next = row!.next?.getTime() ?? null;
     return next !== null && next > now() ? next : null;

@@ -114,7 +114,7 @@ export class PushSubscriptions {
       throw new ActionError("REQUEST_INVALID", "endpoint must be the URL of a public host");
     }
     refuseUnknownFields(body, PUSH_TARGET_SHAPE);
-    receivedDataLimiter.takeRows(caller, appId, endpoint.length);
+    receivedDataLimiter.countRows(caller, appId, endpoint.length);
     const reader = await findReader(caller, appId);
     return db.transaction(async (manager) => {
       const values = [appId, reader.key, caller.credentialId, endpoint, p256dh, auth];

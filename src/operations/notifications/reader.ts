@@ -22,11 +22,11 @@ export interface NotificationReader {
 
 export type FindNotificationReader = (caller: Caller, appId: number) => Promise<NotificationReader>;
 
-export function createNotificationReaderFinder(sessionOf: ReadAppSession): FindNotificationReader {
+export function createNotificationReaderFinder(readAppSession: ReadAppSession): FindNotificationReader {
   return async function findReader(caller, appId) {
     const { personId, credentialId, kind, copy } = caller;
     const canReadAll = kind !== "live" && kind !== "viewer";
-    const { user, entries } = await sessionOf({ appId, personId, credentialId, copy });
+    const { user, entries } = await readAppSession({ appId, personId, credentialId, copy });
     if (entries) {
       const { id, dataSourceId, data } = entries.dataSource;
       return {
