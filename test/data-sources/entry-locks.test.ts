@@ -1,7 +1,7 @@
 /** Tests changes and removals of data sources while other transactions hold locks on their rows. */
 import { expect } from "chai";
 import { openDatabase, rows } from "../../src/data/database.js";
-import { EntryChangeCleanup } from "../../src/operations/data-sources/change-upkeep.js";
+import { EntryChangeCleanup } from "../../src/operations/data-sources/entry-change-cleanup.js";
 import { countLockWaits, untilLockWait } from "../harness/lock-waits.js";
 import { type Answer, startTestService, type TestService } from "../harness/service.js";
 import { createStages } from "../harness/stages.js";

@@ -257,7 +257,7 @@ describe("users of an app", () => {
       ({ kind: "live", credentialId: 1, personId: null, runId: null, address }) as const;
     const fail = (entry: number, address: string) =>
       attempts
-        .runCounted(1, [[`entry ${entry}`]], sender(address), async () => false)
+        .runCountedAttempt(1, [[`entry ${entry}`]], sender(address), async () => false)
         .catch((error: ActionError) => error.status);
     for (let entry = 0; entry < 10; entry += 1) expect(await fail(entry, "10.0.3.1")).to.equal(false);
     expect(await fail(10, "10.0.3.1")).to.equal("RATE_LIMIT_EXCEEDED");
@@ -267,7 +267,7 @@ describe("users of an app", () => {
   it("have no failure counted for an attempt that was rejected for capacity, or failed for another reason", async () => {
     const attempts = new AppUserSignInAttempts({ db: service.db });
     const sender = { kind: "live", credentialId: 1, personId: null, runId: null, address: "10.0.2.1" } as const;
-    const attempt = (outcome: () => Promise<boolean>) => attempts.runCounted(1, [["entry"]], sender, outcome);
+    const attempt = (outcome: () => Promise<boolean>) => attempts.runCountedAttempt(1, [["entry"]], sender, outcome);
     const overloaded = async () => {
       throw new ActionError("OVERLOADED");
     };

@@ -91,7 +91,8 @@ describe("searches for callers use the connections for queries", () => {
         return [];
       },
       attempts: {
-        runCounted: (_appId: number, _keys: unknown, _sender: unknown, attempt: () => Promise<boolean>) => attempt(),
+        runCountedAttempt: (_appId: number, _keys: unknown, _sender: unknown, attempt: () => Promise<boolean>) =>
+          attempt(),
       } as unknown as ConstructorParameters<typeof AppUsers>[0]["attempts"],
       needsSecondFactor: async () => false,
     });

@@ -70,7 +70,7 @@ function decideVerb(
   const ruleIndex = findDecidingRuleIndex(source.accessRules, verb, user);
   const rule = ruleIndex < 0 ? null : ruleIndex;
   try {
-    const { mayAccessColumn, requiredColumns: required } = userRights.grant(source, verb);
+    const { mayAccessColumn, requiredColumns: required } = userRights.requirePermissions(source, verb);
     const hiddenColumns = verb === "select" || verb === "delete" ? createHashedColumnSet(source) : new Set<string>();
     const columns = source.columns.filter((column) => mayAccessColumn(column) && !hiddenColumns.has(column));
     return { verb, allowed: true, rule, columns, required, reason: null };
@@ -111,7 +111,7 @@ export class AccessRuleTester {
     try {
       // Without a `where` in the request, uses the conditions that the access rule requires.
       const testedWhere =
-        requestedWhere ?? convertColumnConditionsToWhere(userRights.grant(source, "select").conditions);
+        requestedWhere ?? convertColumnConditionsToWhere(userRights.requirePermissions(source, "select").conditions);
       const { entries } = await this.options.searches.find(
         userRights,
         source,

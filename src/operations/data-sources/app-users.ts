@@ -137,7 +137,7 @@ const createVerifiedTime = (channel: VerificationChannel) => ({ [channel]: new D
 export class AppUsers {
   constructor(private readonly options: AppUsersOptions) {}
 
-  private async beginSession(
+  private async saveSignIn(
     { credentialId }: Caller,
     { appId, id }: StoredDataSource,
     { id: entryId, data }: { id: number; data: EntryData },
@@ -200,7 +200,7 @@ export class AppUsers {
   }
 
   /** Returns the user who is signed in to the caller's page; null if there is none, or if the caller is not a page. */
-  async userOf(caller: Caller | null): Promise<AppUser | null> {
+  async findUserOfCaller(caller: Caller | null): Promise<AppUser | null> {
     if (caller?.appId == null || (caller.kind !== "viewer" && caller.kind !== "live")) return null;
     return this.findUserOfCredential(caller.credentialId, caller.appId);
   }
@@ -227,13 +227,13 @@ export class AppUsers {
     const normalizedValues = normalize(identifyingValues);
     const guessedSubjects = attemptKeys.map((attemptKey) => [source.id, normalize(attemptKey)]);
     let appUser: { id: number; data: EntryData } | undefined;
-    const isProven = await attempts.runCounted(source.appId, guessedSubjects, caller, async () => {
+    const isProven = await attempts.runCountedAttempt(source.appId, guessedSubjects, caller, async () => {
       const values = [source.appId, source.id, JSON.stringify(normalizedValues)];
       [appUser] = await read<{ id: number; data: EntryData }>(source.appId, SELECT_CANDIDATE, values);
       return matchesSecrets(normalize(secretValues), appUser?.data, createHashQueueKey(source.appId, caller));
     });
     if (!isProven) throw createSignInError();
-    await this.beginSession(caller, source, appUser!, Object.keys(secretValues));
+    await this.saveSignIn(caller, source, appUser!, Object.keys(secretValues));
     const hashed = source.hashedColumns;
     return {
       id: appUser!.id,
@@ -254,7 +254,7 @@ export class AppUsers {
       entryId,
     ]);
     if (!entry || !Object.hasOwn(entry.data, column) || entry.data[column] !== address) return false;
-    await this.beginSession(caller, source, entry, [column], createVerifiedTime(by));
+    await this.saveSignIn(caller, source, entry, [column], createVerifiedTime(by));
     return true;
   }
 

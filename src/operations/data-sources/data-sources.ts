@@ -112,11 +112,11 @@ async function validateEntries(
   queueKey: HashQueueKey,
 ): Promise<StorableEntry[]> {
   const validateEntry = createEntryValidator(source, "insert", { grant: UNRESTRICTED_GRANT, trusted: true, queueKey });
-  const readyEntries: StorableEntry[] = [];
+  const storableEntries: StorableEntry[] = [];
   for (const [at, data] of entries.entries()) {
-    readyEntries.push(await validateEntry(data, `entries[${at}]`));
+    storableEntries.push(await validateEntry(data, `entries[${at}]`));
   }
-  return readyEntries;
+  return storableEntries;
 }
 
 export class DataSources {
@@ -156,7 +156,7 @@ export class DataSources {
     const { isUsers = false } = more;
     checkIsUsersFlagChange(isUsers, { before: false, mayMark: isPersonCaller(caller), hashed: hashedColumns });
     const firstEntries = await validateEntries({ hooks, hashedColumns }, entries, createHashQueueKey(appId, caller));
-    receivedDataLimiter.takeRows(caller, appId, Buffer.byteLength(JSON.stringify(body)), entries.length + 1);
+    receivedDataLimiter.countRows(caller, appId, Buffer.byteLength(JSON.stringify(body)), entries.length + 1);
     const newColumns = new NewColumnCollector(columns);
     for (const { data } of firstEntries) newColumns.addColumnsOf(data);
     const allColumns = [...columns, ...newColumns.added];
@@ -206,7 +206,7 @@ export class DataSources {
     rejectUniqueHashedIndexes(requestedIndexes ?? before, hashed);
     checkHookPlaceholders(fields.hooks ?? [], fields.columns ?? columns, hooks);
     checkIsUsersFlagChange(fields.isUsers, { before: isUsers, mayMark: isPersonCaller(caller), hashed });
-    receivedDataLimiter.takeRows(caller, appId, Buffer.byteLength(JSON.stringify(body)));
+    receivedDataLimiter.countRows(caller, appId, Buffer.byteLength(JSON.stringify(body)));
     const target = { appId, id, precondition };
     const saveDefinition = () =>
       runAppChangeInSlot(db, appId, () =>

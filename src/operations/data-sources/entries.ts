@@ -71,11 +71,11 @@ export class Entries {
   constructor(private readonly options: EntriesOptions) {}
 
   private async readOne(rights: CallerEntryRights, source: StoredDataSource, id: number): Promise<Entry> {
-    const grant = rights.grant(source, "select");
+    const grant = rights.requirePermissions(source, "select");
     if (!maySelectEntryById(grant)) throw createAccessDeniedError();
     const [entry] = await rows<StoredEntry>(this.options.db, SELECT_ENTRY, [source.appId, source.id, id]);
     if (!entry || !meetsColumnConditions(entry.data, grant.conditions)) throw new ActionError("ENTRY_NOT_FOUND");
-    return toEntry(entry, source.id, rights.singleEntryScope(source)!.canSeeColumn);
+    return toEntry(entry, source.id, rights.createSingleEntryScope(source)!.canSeeColumn);
   }
 
   /**
@@ -85,9 +85,10 @@ export class Entries {
   async open(request: AdmittedRequest, { appId, ref }: DataSourceReference, ...verbs: EntryVerb[]) {
     const rights = await this.options.rights.resolve(request);
     const source = await this.options.sources.find(appId, ref).catch((error: unknown) => {
-      throw rights.caller.isTrusted || !(error instanceof ActionError) ? error : rights.accessError();
+      throw rights.caller.isTrusted || !(error instanceof ActionError) ? error : rights.createAccessError();
     });
-    if (!verbs.some((verb) => rights.mayUse(source, verb))) for (const verb of verbs) rights.grant(source, verb);
+    if (!verbs.some((verb) => rights.mayUse(source, verb)))
+      for (const verb of verbs) rights.requirePermissions(source, verb);
     throwDeferredError(request);
     return { rights, source };
   }
@@ -127,7 +128,7 @@ export class Entries {
    */
   async export(request: AdmittedRequest, target: DataSourceReference, options: EntryExportOptions) {
     const { rights, source } = await this.open(request, target, "select");
-    const scope = rights.readScope(source, null);
+    const scope = rights.createReadScope(source, null);
     return { name: source.name, texts: this.options.exports.exportRows(source, source.columns, scope, options) };
   }
 

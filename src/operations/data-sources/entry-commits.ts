@@ -33,7 +33,7 @@ import { mergeHashedColumns, requireUnchangedEntry, toVisibleEntry } from "./ent
 export type EntryCommitResult = { entries: Entry[] } | { inserted: number; updated: number; deleted: number };
 
 /** A commit validates this many bytes of entries at once. Then the event loop handles other requests before the commit continues. */
-const VALIDATED_BYTES_PER_TURN = 256 * 1024;
+const VALIDATED_BYTES_BEFORE_YIELD = 256 * 1024;
 const yieldToEventLoop = () => new Promise((resolve) => setImmediate(resolve));
 
 /** Maximum size in bytes of the entries in the response to a commit. A commit with `returnEntries` whose entries are larger is rejected. */
@@ -52,12 +52,12 @@ function findCommitGrants(
 ): CommitGrants {
   const hasRemovals = commit.deletes.length > 0 || !commit.append;
   const commitGrants = {
-    insert: commit.inserts.length > 0 ? rights.grant(source, "insert") : null,
-    update: commit.updates.length > 0 ? rights.grant(source, "update") : null,
-    delete: hasRemovals ? rights.grant(source, "delete") : null,
+    insert: commit.inserts.length > 0 ? rights.requirePermissions(source, "insert") : null,
+    update: commit.updates.length > 0 ? rights.requirePermissions(source, "update") : null,
+    delete: hasRemovals ? rights.requirePermissions(source, "delete") : null,
   };
   // Requires a right also for an empty commit, which would otherwise reveal whether the data source exists.
-  if (!commitGrants.insert && !commitGrants.update && !commitGrants.delete) rights.grant(source, "insert");
+  if (!commitGrants.insert && !commitGrants.update && !commitGrants.delete) rights.requirePermissions(source, "insert");
   if (commitGrants.delete) rejectUnfilteredRemoval(commitGrants.delete, commit.append);
   return commitGrants;
 }
@@ -96,7 +96,7 @@ class ReturnedEntries {
     private readonly isWanted: boolean,
   ) {}
 
-  add(entry: Parameters<typeof toVisibleEntry>[2], text: string, dataToWrite: readonly string[]): void {
+  add(entry: Parameters<typeof toVisibleEntry>[2], text: string, writtenColumns: readonly string[]): void {
     if (!this.isWanted) return;
     this.bytes += text.length;
     if (this.bytes > RETURNED_ENTRIES_MAX_BYTES) {
@@ -105,7 +105,7 @@ class ReturnedEntries {
         'leave out "returnEntries"';
       throw new ActionError("REQUEST_INVALID", message);
     }
-    this.entries.push(toVisibleEntry(this.rights, this.source, entry, dataToWrite));
+    this.entries.push(toVisibleEntry(this.rights, this.source, entry, writtenColumns));
   }
 }
 
@@ -139,10 +139,10 @@ async function updateEntries(
       const { data: input, precondition } = updatesById.get(before.id)!;
       if (!meetsColumnConditions(before.data, grant.conditions)) throw createNotFoundError(before.id);
       requireUnchangedEntry(rights, source, before, precondition);
-      const dataToWrite = validated.get(before.id)!;
+      const inputData = validated.get(before.id)!;
       const wholeData = commit.extend
-        ? { ...before.data, ...dataToWrite }
-        : mergeHashedColumns(source, before.data, dataToWrite);
+        ? { ...before.data, ...inputData }
+        : mergeHashedColumns(source, before.data, inputData);
       // Columns that the caller cannot access keep their values.
       const mergedData = commit.extend ? wholeData : { ...pickInaccessibleColumns(grant, before.data), ...wholeData };
       const { data, text } = toStorableEntry(mergedData, `entry ${before.id}`);
@@ -177,23 +177,23 @@ async function validateCommit(
   const validateUpdate =
     commitGrants.update && createEntryValidator(source, "update", { grant: commitGrants.update, trusted, queueKey });
   let bytes = 0;
-  let untilPause = VALIDATED_BYTES_PER_TURN;
-  const count = async ({ text }: StorableEntry) => {
+  let bytesUntilYield = VALIDATED_BYTES_BEFORE_YIELD;
+  const countBytesAndYield = async ({ text }: StorableEntry) => {
     bytes += Buffer.byteLength(text);
-    untilPause -= text.length;
-    if (untilPause > 0) return;
-    untilPause = VALIDATED_BYTES_PER_TURN;
+    bytesUntilYield -= text.length;
+    if (bytesUntilYield > 0) return;
+    bytesUntilYield = VALIDATED_BYTES_BEFORE_YIELD;
     await yieldToEventLoop();
   };
   for (const [at, data] of commit.inserts.entries()) {
     const validated = await validateInsert!(data, `entry ${at + 1} to insert`);
     insertedEntries.push(validated);
-    await count(validated);
+    await countBytesAndYield(validated);
   }
   for (const { id, data } of commit.updates) {
     const validated = await validateUpdate!(data, `entry ${id}`);
     updates.set(id, validated.data);
-    await count(validated);
+    await countBytesAndYield(validated);
   }
   return { grants: commitGrants, inserts: insertedEntries, updates, totalBytes: bytes };
 }
@@ -298,7 +298,7 @@ export class EntryCommits {
   ): Promise<EntryCommitResult> {
     const { changes, receivedDataLimiter } = this.options;
     const validated = await validateCommit(rights, source, commit);
-    receivedDataLimiter.takeRows(
+    receivedDataLimiter.countRows(
       rights.writer.emitter,
       source.appId,
       validated.totalBytes,

@@ -46,12 +46,12 @@ export class EntryCounter {
         SELECT (SELECT "order" FROM ${entriesOfSourceSql} ORDER BY "order" LIMIT 1) AS low,
                (SELECT "order" FROM ${entriesOfSourceSql} ORDER BY "order" DESC LIMIT 1) AS high),
       e AS MATERIALIZED (
-        SELECT DISTINCT ON (run.id) run.* FROM ends CROSS JOIN generate_series(0, ${SAMPLE_POSITIONS - 1}) AS place
+        SELECT DISTINCT ON (run.id) run.* FROM ends CROSS JOIN generate_series(0, ${SAMPLE_POSITIONS - 1}) AS position
          CROSS JOIN LATERAL (
-           SELECT * FROM ${entriesOfSourceSql} AND "order" >= low + (high - low) * mod(place * ${GOLDEN_RATIO}, 1)::float8
+           SELECT * FROM ${entriesOfSourceSql} AND "order" >= low + (high - low) * mod(position * ${GOLDEN_RATIO}, 1)::float8
             ORDER BY "order", id LIMIT ${ENTRIES_PER_SAMPLE_POSITION}) run)
-      SELECT count(*) AS seen, count(*) FILTER (WHERE ${condition}) AS matching FROM e WHERE bytes <= ${SAMPLED_MAX_BYTES}`;
-    const [row] = await this.read<{ seen: number; matching: number }>(key.appId, sql, statement.values);
+      SELECT count(*) AS sampled, count(*) FILTER (WHERE ${condition}) AS matched FROM e WHERE bytes <= ${SAMPLED_MAX_BYTES}`;
+    const [row] = await this.read<{ sampled: number; matched: number }>(key.appId, sql, statement.values);
     return row!;
   }
 
@@ -76,7 +76,7 @@ export class EntryCounter {
     const all = new SqlStatement();
     const allEntriesSql = `SELECT 1 FROM data_source_entry e WHERE ${entryConditionSql(key, { scope: { canSeeColumn: () => true, filter: null }, where: null }, all, "e")}`;
     const { rows } = await this.explainPlan(key.appId, allEntriesSql, all.values);
-    const { seen: sampled, matching: matched } = await this.sampleEntries(key, conditions.join(" AND "), statement);
+    const { sampled, matched } = await this.sampleEntries(key, conditions.join(" AND "), statement);
     // Without a match in the sample, the planner's estimate is more precise.
     const total = matched === 0 ? Math.min(matchingPlan.rows, rows / Math.max(1, sampled)) : (rows * matched) / sampled;
     return { total: Math.round(total), about: true };

@@ -37,10 +37,10 @@ export interface EntryDifferences {
   deleted: EntryView[];
 }
 
-type DifferenceRow = EntryRow & { was: boolean; is: boolean; changed: string[] | null };
+type DifferenceRow = EntryRow & { wasVisible: boolean; isVisible: boolean; changed: string[] | null };
 
 /** Returns by ID the state of each affected entry before its first change; null for an entry that did not exist before. */
-function listEarlierStates(changes: readonly StoredEntryChangeSet[]): Map<number, EarlierEntryState | null> {
+function collectEarlierStates(changes: readonly StoredEntryChangeSet[]): Map<number, EarlierEntryState | null> {
   const statesById = new Map<number, EarlierEntryState | null>();
   for (const { inserted, replaced } of changes) {
     // A restore of a snapshot first removes entries and then inserts them with the same IDs. So removals are handled before inserts.
@@ -80,7 +80,7 @@ export async function readEntryDifferences(
   requested: { scope: VisibleEntryScope; where: unknown; onlyVisible: boolean },
   changes: readonly StoredEntryChangeSet[],
 ): Promise<EntryDifferences | null> {
-  const earlierStates = listEarlierStates(changes);
+  const earlierStates = collectEarlierStates(changes);
   if (changes.some(({ bulk }) => bulk)) return null;
   const statement = new SqlStatement(
     JSON.stringify([...earlierStates].map(([id, state]) => state ?? { id })),
@@ -94,8 +94,9 @@ export async function readEntryDifferences(
       SELECT (state ->> 'id')::bigint AS id, (state -> 'data')::jsonb AS doc, state ->> 'data' AS text, (state ->> 'order')::float8 AS "order",
              (state ->> 'createdAt')::timestamptz AS created_at, (state ->> 'updatedAt')::timestamptz AS updated_at
         FROM json_array_elements($1::json) AS state)
-    SELECT b.id AS of, ${columns}, e.data::text AS data, e.id IS NOT NULL AND (${matchConditionSql("e", requested, statement)}) AS is,
-           b.doc IS NOT NULL AND (${matchConditionSql("b", requested, statement)}) AS was,
+    SELECT b.id AS of, ${columns}, e.data::text AS data,
+           e.id IS NOT NULL AND (${matchConditionSql("e", requested, statement)}) AS "isVisible",
+           b.doc IS NOT NULL AND (${matchConditionSql("b", requested, statement)}) AS "wasVisible",
            CASE WHEN ${requested.onlyVisible} AND e.id IS NOT NULL AND b."order" = e."order" THEN ${CHANGED_COLUMNS_SQL} END AS changed,
            b.text AS old_data, b."order" AS old_order, b.created_at AS old_created_at, b.updated_at AS old_updated_at
       FROM b LEFT JOIN data_source_entry e ON e.app_id = $2 AND e.data_source_id = $3 AND e.id = b.id ORDER BY b.id`;
@@ -113,14 +114,14 @@ export async function readEntryDifferences(
   let bytes = 0;
   let count = 0;
   for (const row of rows) {
-    if (!row.was && !row.is) continue;
-    if (row.was && row.is && row.changed && !row.changed.some(requested.scope.canSeeColumn)) continue;
-    const entry = row.is ? toEntryView(row) : old(row);
+    if (!row.wasVisible && !row.isVisible) continue;
+    if (row.wasVisible && row.isVisible && row.changed && !row.changed.some(requested.scope.canSeeColumn)) continue;
+    const entry = row.isVisible ? toEntryView(row) : old(row);
     bytes += entry.data.text.length;
     count += 1;
     if (bytes > LIST_PAGE_MAX_BYTES || count > MAX_ENTRIES_PER_MESSAGE) return null;
-    if (!row.is) result.deleted.push(entry);
-    else if (row.was) result.updated.push(entry);
+    if (!row.isVisible) result.deleted.push(entry);
+    else if (row.wasVisible) result.updated.push(entry);
     else result.inserted.push(entry);
   }
   return result;

@@ -33,7 +33,8 @@ const RETRY_MS = 1_000;
 const VISIBILITY_KEY_CHARACTERS = 12;
 
 const SELECT_NEWEST_CHANGE = `
-  SELECT greatest((SELECT max(id) FROM data_source_change WHERE app_id = $1 AND data_source_id = $2), forgotten) AS newest, forgotten
+  SELECT greatest((SELECT max(id) FROM data_source_change WHERE app_id = $1 AND data_source_id = $2), forgotten) AS newest,
+         forgotten AS "newestDeleted"
     FROM data_source_tally WHERE app_id = $1 AND data_source_id = $2`;
 
 const SELECT_CHANGES_SINCE = `
@@ -53,7 +54,7 @@ const hasNoDifferences = ({ inserted, updated, deleted }: EntryDifferences): boo
 
 /** Returns a short key that changes when the caller can read other columns or entries than before. @throws DATA_SOURCE_ACCESS_DENIED */
 function createVisibilityKey(rights: CallerEntryRights, source: StoredDataSource): string {
-  const readableJson = JSON.stringify([rights.grant(source, "select").fingerprint, source.hashedColumns]);
+  const readableJson = JSON.stringify([rights.requirePermissions(source, "select").fingerprint, source.hashedColumns]);
   return hash("sha256", readableJson, "base64url").slice(0, VISIBILITY_KEY_CHARACTERS);
 }
 
@@ -151,7 +152,7 @@ export class EntryChangeFeed {
     if (!feed.subscribers.has(subscriber)) return;
     this.users.setUser(subscriber, feed.appId, rights.user);
     try {
-      rights.readScope(source, subscriber.where);
+      rights.createReadScope(source, subscriber.where);
       const visibilityKey = createVisibilityKey(rights, source);
       const hasChanged = visibilityKey !== subscriber.visibilityKey;
       subscriber.visibilityKey = visibilityKey;
@@ -171,20 +172,21 @@ export class EntryChangeFeed {
     const source = await this.findSource(feed);
     if (source) await this.checkAccess(feed, source, subscriber);
     if (!feed.subscribers.has(subscriber)) return;
-    const [tally] = await rows<{ newest: number; forgotten: number }>(this.options.db, SELECT_NEWEST_CHANGE, [
+    const [tally] = await rows<{ newest: number; newestDeleted: number }>(this.options.db, SELECT_NEWEST_CHANGE, [
       feed.appId,
       feed.id,
     ]);
-    const { newest, forgotten } = tally ?? { newest: 0, forgotten: 0 };
-    const { changeId: number = null, visibilityKey } = subscriber.since ?? {};
+    const { newest, newestDeleted } = tally ?? { newest: 0, newestDeleted: 0 };
+    const { changeId: sinceChangeId = null, visibilityKey } = subscriber.since ?? {};
     const hasSameRights = visibilityKey === undefined || visibilityKey === subscriber.visibilityKey;
-    const canResume = number !== null && number >= forgotten && number <= newest && hasSameRights;
-    subscriber.position = canResume ? number : newest;
+    const canResume =
+      sinceChangeId !== null && sinceChangeId >= newestDeleted && sinceChangeId <= newest && hasSameRights;
+    subscriber.position = canResume ? sinceChangeId : newest;
     if (!canResume)
       subscriber.sendMessage(this.createMessage(feed, subscriber, subscriber.since ? null : NO_DIFFERENCES));
   }
 
-  private async startWaiting(feed: DataSourceFeed): Promise<void> {
+  private async startWaitingSubscribers(feed: DataSourceFeed): Promise<void> {
     for (const subscriber of [...feed.subscribers])
       if (subscriber.position === null) await this.startSubscriber(feed, subscriber);
   }
@@ -216,7 +218,7 @@ export class EntryChangeFeed {
   ) {
     const { rights, position, where } = group;
     const laterChanges = changes.filter(({ id }) => id > position);
-    const scope = rights.readScope(source, where);
+    const scope = rights.createReadScope(source, where);
     try {
       return await readEntryDifferences(
         this.options.read,
@@ -290,7 +292,7 @@ export class EntryChangeFeed {
       if (!source) return;
       for (const subscriber of listStartedSubscribers(feed).filter(isAffected))
         await this.checkAccess(feed, source, subscriber);
-      await this.startWaiting(feed);
+      await this.startWaitingSubscribers(feed);
       await this.advanceFeed(feed);
     });
   }
@@ -330,7 +332,7 @@ export class EntryChangeFeed {
     const { read, positions } = this.options;
     const position = positions.parse(source, since, request.isTrusted);
     const rights = await this.options.rights.resolve(request);
-    const scope = rights.readScope(source, where);
+    const scope = rights.createReadScope(source, where);
     if (separateHashedConditions(where, source.hashedColumns)) {
       throw new ActionError(
         "REQUEST_INVALID",
@@ -355,7 +357,7 @@ export class EntryChangeFeed {
       feed.subscribers.add(subscriber);
       this.feedBySubscriber.set(subscriber, feed);
       this.runInOrder(feed, async () => {
-        await this.startWaiting(feed);
+        await this.startWaitingSubscribers(feed);
         await this.advanceFeed(feed);
       });
       return () => {

@@ -62,19 +62,19 @@ export interface EntryImportResult {
   delimiter: string | null;
 }
 
-type ReadyEntries = AsyncGenerator<StorableEntry & { bytes: number }>;
+type PreparedEntries = AsyncGenerator<StorableEntry & { bytes: number }>;
 
 interface ReceivedEntries {
   firstEntries: (StorableEntry & { bytes: number })[];
   /** True if the file has more than BULK_WRITE_THRESHOLD_ENTRIES entries. */
   hasMore: boolean;
-  remainingEntries: ReadyEntries;
+  remainingEntries: PreparedEntries;
 }
 
-async function readFirstEntries(readyEntries: ReadyEntries, max: number) {
+async function readFirstEntries(preparedEntries: PreparedEntries, max: number) {
   const firstEntries: (StorableEntry & { bytes: number })[] = [];
   while (firstEntries.length <= max) {
-    const { value, done } = await readyEntries.next();
+    const { value, done } = await preparedEntries.next();
     if (done) return { firstEntries: firstEntries, hasMore: false };
     firstEntries.push(value);
   }
@@ -91,7 +91,7 @@ interface EntryImportsOptions {
 async function* copyLines(
   change: EntryChangeCollector,
   firstEntries: readonly (StorableEntry & { bytes: number })[],
-  remainingEntries: ReadyEntries,
+  remainingEntries: PreparedEntries,
 ) {
   const { appId, id } = change.source;
   const rowStart = `${appId}\t${id}\t`;
@@ -114,7 +114,7 @@ async function* copyLines(
 async function copyEntries(
   change: EntryChangeCollector,
   firstEntries: readonly (StorableEntry & { bytes: number })[],
-  remainingEntries: ReadyEntries,
+  remainingEntries: PreparedEntries,
 ): Promise<void> {
   const manager = change.executor as EntityManager;
   const client = (await manager.queryRunner!.connect()) as PoolClient;
@@ -156,7 +156,7 @@ async function removeExistingEntries(change: EntryChangeCollector): Promise<void
 
 /** Checks that the caller may remove all entries. An import that replaces entries needs this right. @throws DATA_SOURCE_ACCESS_DENIED */
 function requireReplaceRight(rights: CallerEntryRights, source: StoredDataSource): void {
-  const { requiredColumns: required } = rights.grant(source, "delete");
+  const { requiredColumns: required } = rights.requirePermissions(source, "delete");
   if (required.length > 0) throw createAccessDeniedError();
 }
 
@@ -187,12 +187,12 @@ export class EntryImports {
     source: StoredDataSource,
     importOptions: EntryImportOptions,
     newColumns: NewColumnCollector,
-  ): ReadyEntries {
+  ): PreparedEntries {
     const { receivedDataLimiter } = this.options;
     const { isTrusted: trusted } = rights.caller;
     const queueKey = createHashQueueKey(source.appId, rights.writer.emitter);
     const validateEntry = createEntryValidator(source, "insert", {
-      grant: rights.grant(source, "insert"),
+      grant: rights.requirePermissions(source, "insert"),
       trusted,
       queueKey,
     });
@@ -204,17 +204,17 @@ export class EntryImports {
       // In JSON, a row may have its columns in the member `data`. In a CSV file, `data` is a column like any other.
       const isCsv = importOptions.layout !== undefined && importOptions.layout.columns !== null;
       const data = isCsv ? (input as EntryData) : parseEntryData(input, label);
-      const readyEntry = await validateEntry(data, label);
+      const preparedEntry = await validateEntry(data, label);
       newColumns.addColumnsOf(data);
-      const bytes = Buffer.byteLength(readyEntry.text);
+      const bytes = Buffer.byteLength(preparedEntry.text);
       // Only imports by pages count in the limit of received data. The disk space and the app's quota limit all imports.
-      if (!trusted) receivedDataLimiter.takeRows(rights.writer.emitter, source.appId, bytes);
+      if (!trusted) receivedDataLimiter.countRows(rights.writer.emitter, source.appId, bytes);
       uncheckedBytes += bytes;
       if (uncheckedBytes > SPACE_CHECK_BYTES) {
         receivedDataLimiter.checkSpace();
         uncheckedBytes = 0;
       }
-      yield { ...readyEntry, bytes };
+      yield { ...preparedEntry, bytes };
     }
   }
 
@@ -250,15 +250,15 @@ export class EntryImports {
     importOptions: EntryImportOptions,
   ): Promise<EntryImportResult> {
     const { changes, receivedDataLimiter } = this.options;
-    rights.grant(source, "insert");
+    rights.requirePermissions(source, "insert");
     if (!importOptions.keepsExisting) requireReplaceRight(rights, source);
     receivedDataLimiter.checkSpace();
     const newColumns = new NewColumnCollector([]);
-    const readyEntries = this.prepareEntries(rights, source, importOptions, newColumns);
+    const preparedEntries = this.prepareEntries(rights, source, importOptions, newColumns);
     // Receives the beginning of the file before the import uses a database connection. A small file is then completely received.
     const received = {
-      ...(await readFirstEntries(readyEntries, BULK_WRITE_THRESHOLD_ENTRIES)),
-      remainingEntries: readyEntries,
+      ...(await readFirstEntries(preparedEntries, BULK_WRITE_THRESHOLD_ENTRIES)),
+      remainingEntries: preparedEntries,
     };
     const releaseImportSlot = received.hasMore ? this.acquireImportSlot(source.appId) : () => undefined;
     try {
@@ -271,7 +271,7 @@ export class EntryImports {
     } finally {
       releaseImportSlot();
       // Stops reading the file, so that a failed import does not wait for the rest of the file.
-      await readyEntries.return(undefined);
+      await preparedEntries.return(undefined);
     }
   }
 }

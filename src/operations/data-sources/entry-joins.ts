@@ -21,7 +21,7 @@ import type { ReadRows } from "./read-pool.js";
 
 export interface JoinedSourceAccess<Source extends DataSourceKey> {
   findJoinedSource(dataSource: JoinOptions["dataSource"]): Promise<Source>;
-  scopeOf(source: Source, where: unknown): VisibleEntryScope | Promise<VisibleEntryScope>;
+  resolveScope(source: Source, where: unknown): VisibleEntryScope | Promise<VisibleEntryScope>;
 }
 
 interface ReadableJoin {
@@ -52,7 +52,7 @@ function listEqualJsonValues(text: string): string[] {
   return isNumberOrBoolean ? [jsonText, text] : [jsonText];
 }
 
-async function openJoin<Source extends DataSourceKey>(
+async function resolveJoin<Source extends DataSourceKey>(
   key: DataSourceKey,
   join: JoinOptions,
   sources: JoinedSourceAccess<Source>,
@@ -60,18 +60,22 @@ async function openJoin<Source extends DataSourceKey>(
   const source = await sources.findJoinedSource(join.dataSource);
   // Without this check, a join with a data source of another app would return nothing instead of an error.
   if (source.appId !== key.appId) throw new ActionError("DATA_SOURCE_NOT_FOUND");
-  return { join, key: source, scope: await sources.scopeOf(source, join.where) };
+  return { join, key: source, scope: await sources.resolveScope(source, join.where) };
 }
 
-/** Builds FROM and WHERE for the joined entries. `k.at` identifies the entry of the result page: it is the entry's index in `keys`. */
-function matchingEntriesSql({ join, key, scope }: ReadableJoin, keys: JoinValues, statement: SqlStatement): string {
+/** Builds FROM and WHERE for the joined entries. `k.at` identifies the entry of the result page: its index in `joinValues`. */
+function matchingEntriesSql(
+  { join, key, scope }: ReadableJoin,
+  joinValues: JoinValues,
+  statement: SqlStatement,
+): string {
   const source = createEntryDocumentSource("j", scope.canSeeColumn);
   const fieldPath = `join.${join.name}`;
   const condition = entryConditionSql(key, { scope, where: join.where }, statement, "j");
   const paths = join.on.map(([left, right]) => parseDocumentPath(right, `${fieldPath}.on.${left}`, source, true));
   const values = paths.map((path) => sortableValueSql(path, source, statement));
   const pairConditions = values.map((value, pair) => {
-    const texts = [...new Set(keys.flatMap((joinKeys) => (joinKeys ? [joinKeys[pair]!] : [])))];
+    const texts = [...new Set(joinValues.flatMap((entryValues) => (entryValues ? [entryValues[pair]!] : [])))];
     // Compares IDs as numbers and not as texts, so that PostgreSQL can use the primary key.
     if (paths[pair]!.entryField === "id")
       return `j.id = ANY(${statement.bind(
@@ -81,24 +85,24 @@ function matchingEntriesSql({ join, key, scope }: ReadableJoin, keys: JoinValues
     const all = new Set(texts.flatMap(listEqualJsonValues));
     return `${value} = ANY(${statement.bind([...all], "jsonb[]")})`;
   });
-  const completeKeys = keys.flatMap((texts, index) => (texts ? [{ at: index, texts }] : []));
+  const completeValues = joinValues.flatMap((texts, index) => (texts ? [{ at: index, texts }] : []));
   const columns = [
     statement.bind(
-      completeKeys.map(({ at }) => at),
+      completeValues.map(({ at }) => at),
       "bigint[]",
     ),
   ];
   for (const pair of join.on.keys())
     columns.push(
       statement.bind(
-        completeKeys.map(({ texts }) => texts[pair]!),
+        completeValues.map(({ texts }) => texts[pair]!),
         "text[]",
       ),
     );
   const names = join.on.map((_, pair) => `t${pair}`);
-  const equal = values.map((value, pair) => `${jsonTextSql(value)} = k.t${pair}`);
+  const equalConditions = values.map((value, pair) => `${jsonTextSql(value)} = k.t${pair}`);
   return `FROM unnest(${columns.join(", ")}) k(at, ${names.join(", ")})
-      JOIN data_source_entry j ON ${equal.join(" AND ")} WHERE ${[condition, ...pairConditions].join(" AND ")}`;
+      JOIN data_source_entry j ON ${equalConditions.join(" AND ")} WHERE ${[condition, ...pairConditions].join(" AND ")}`;
 }
 
 export class EntryJoins {
@@ -123,15 +127,15 @@ export class EntryJoins {
     const rows = await this.read<{ id: number; texts: (string | null)[] }>(key.appId, sql, statement.values);
     const byId = new Map(rows.map(({ id, texts }) => [id, texts]));
     return entries.map(({ id }) => {
-      const joinKeys = byId.get(id);
-      return joinKeys && !joinKeys.includes(null) ? (joinKeys as string[]) : null;
+      const entryValues = byId.get(id);
+      return entryValues && !entryValues.includes(null) ? (entryValues as string[]) : null;
     });
   }
 
-  private async readJoinedEntries(joinedSource: ReadableJoin, keys: JoinValues): Promise<unknown[]> {
+  private async readJoinedEntries(joinedSource: ReadableJoin, joinValues: JoinValues): Promise<unknown[]> {
     const { join, key, scope } = joinedSource;
     const statement = new SqlStatement();
-    const fromSql = matchingEntriesSql(joinedSource, keys, statement);
+    const fromSql = matchingEntriesSql(joinedSource, joinValues, statement);
     const source = createEntryDocumentSource("j", scope.canSeeColumn);
     const order = parseOrder(join.order, source, `join.${join.name}.order`);
     const orderSql = orderBySql(
@@ -150,17 +154,17 @@ export class EntryJoins {
         `the joined entries of join.${join.name} exceed 8 MB on this page; ` +
           `request fewer entries, or set a smaller join.${join.name}.limit`,
       );
-    const joined: unknown[][] = keys.map(() => []);
+    const joined: unknown[][] = joinValues.map(() => []);
     for (const row of rows) joined[row.at]!.push(rowToEntryView(row, key.id, scope, join.attributes));
     return joined;
   }
 
-  private async computeFigures(joinedSource: ReadableJoin, keys: JoinValues): Promise<unknown[]> {
+  private async computeJoinAggregates(joinedSource: ReadableJoin, joinValues: JoinValues): Promise<unknown[]> {
     const { join, key, scope } = joinedSource;
     const statement = new SqlStatement();
-    const fromSql = matchingEntriesSql(joinedSource, keys, statement);
+    const fromSql = matchingEntriesSql(joinedSource, joinValues, statement);
     const { resultForm } = join;
-    let figure = "count(*)";
+    let aggregateSql = "count(*)";
     if (resultForm.as === "sum") {
       const source = createEntryDocumentSource("j", scope.canSeeColumn);
       const value = valueAtPathSql(
@@ -168,13 +172,13 @@ export class EntryJoins {
         source,
         statement,
       );
-      figure = `COALESCE(sum(CASE WHEN ${jsonTypeSql(value)} = 'number' THEN ${jsonTextSql(value)}::numeric END), 0)`;
+      aggregateSql = `COALESCE(sum(CASE WHEN ${jsonTypeSql(value)} = 'number' THEN ${jsonTextSql(value)}::numeric END), 0)`;
     }
-    const sql = `SELECT k.at, (${figure})::text AS figure ${fromSql} GROUP BY k.at`;
-    const rows = await this.read<{ at: number; figure: string }>(key.appId, sql, statement.values);
-    const figures = new Map(rows.map(({ at, figure: text }) => [at, text]));
-    if (resultForm.as === "has") return keys.map((_, index) => figures.has(index));
-    return keys.map((_, index) => new JsonText(figures.get(index) ?? "0"));
+    const sql = `SELECT k.at, (${aggregateSql})::text AS aggregate ${fromSql} GROUP BY k.at`;
+    const rows = await this.read<{ at: number; aggregate: string }>(key.appId, sql, statement.values);
+    const aggregates = new Map(rows.map(({ at, aggregate }) => [at, aggregate]));
+    if (resultForm.as === "has") return joinValues.map((_, index) => aggregates.has(index));
+    return joinValues.map((_, index) => new JsonText(aggregates.get(index) ?? "0"));
   }
 
   /** Returns an SQL condition for each join with `required`. The condition is true for an entry with at least one joined entry. */
@@ -186,12 +190,12 @@ export class EntryJoins {
   ): Promise<string[]> {
     const conditions: string[] = [];
     for (const join of joins.filter((requiredJoin) => requiredJoin.required)) {
-      const joinedSource = await openJoin(key, join, sources);
+      const joinedSource = await resolveJoin(key, join, sources);
       const [left, right] = [
         createEntryDocumentSource("e", sources.scope.canSeeColumn),
         createEntryDocumentSource("j", joinedSource.scope.canSeeColumn),
       ];
-      const equal = join.on.map(([leftColumn, rightColumn]) => {
+      const equalConditions = join.on.map(([leftColumn, rightColumn]) => {
         const fieldPath = `join.${join.name}.on`;
         const leftValue = valueAtPathSql(parseDocumentPath(leftColumn, fieldPath, left, true), left, statement);
         const rightValue = valueAtPathSql(parseDocumentPath(rightColumn, fieldPath, right, true), right, statement);
@@ -203,7 +207,9 @@ export class EntryJoins {
         statement,
         "j",
       );
-      conditions.push(`EXISTS (SELECT FROM data_source_entry j WHERE ${condition} AND ${equal.join(" AND ")})`);
+      conditions.push(
+        `EXISTS (SELECT FROM data_source_entry j WHERE ${condition} AND ${equalConditions.join(" AND ")})`,
+      );
     }
     return conditions;
   }
@@ -217,12 +223,12 @@ export class EntryJoins {
   ): Promise<Record<string, unknown>[]> {
     const results: Record<string, unknown>[] = entries.map(() => ({}));
     for (const join of joins) {
-      const joinedSource = await openJoin(key, join, sources);
-      const keys = await this.readJoinValues(key, entries, join, sources.scope);
+      const joinedSource = await resolveJoin(key, join, sources);
+      const joinValues = await this.readJoinValues(key, entries, join, sources.scope);
       const values =
         join.resultForm.as === "entries"
-          ? await this.readJoinedEntries(joinedSource, keys)
-          : await this.computeFigures(joinedSource, keys);
+          ? await this.readJoinedEntries(joinedSource, joinValues)
+          : await this.computeJoinAggregates(joinedSource, joinValues);
       for (const [at, value] of values.entries()) results[at]![join.name] = value;
     }
     return results;

@@ -10,13 +10,13 @@ import type { DataSourceKey } from "./entry-rows.js";
 
 const POSITION_PURPOSE = "svc entry position 1";
 /**
- * Must be shorter than CHANGE_RETENTION_PERIOD (change-upkeep.ts). Otherwise, a subscriber with a valid position could get a `reset`
+ * Must be shorter than CHANGE_RETENTION_PERIOD (entry-change-cleanup.ts). Otherwise, a subscriber with a valid position could get a `reset`
  * because later changes are no longer stored. This would reveal changes that the subscriber cannot see.
  */
 const POSITION_VALIDITY_MS = 13 * 60_000;
 const CHANGE_ID_DIGITS = 15;
 
-export interface Position {
+export interface SubscriptionPosition {
   /** ID of the change after which to resume; null if the position has expired, or if its encryption key no longer exists. */
   changeId: number | null;
   /**
@@ -32,7 +32,7 @@ export const SUBSCRIPTION_POSITION_RENEWAL_INTERVAL_MS = 2 * 60_000;
 const createCipherContext = ({ appId, id }: DataSourceKey): string => `${appId}:${id}`;
 
 export class SubscriptionPositionCodec {
-  private readonly sealedTexts = new TextCipher({ ring: this.options.ring, purpose: POSITION_PURPOSE });
+  private readonly cipher = new TextCipher({ ring: this.options.ring, purpose: POSITION_PURPOSE });
 
   constructor(private readonly options: { ring: KeyRing }) {}
 
@@ -44,11 +44,11 @@ export class SubscriptionPositionCodec {
   ): string {
     if (isTrusted) return String(changeId);
     const text = `${String(changeId).padStart(CHANGE_ID_DIGITS, "0")} ${Date.now()} ${visibilityKey}`;
-    return this.sealedTexts.seal(text, createCipherContext(source));
+    return this.cipher.seal(text, createCipherContext(source));
   }
 
   /** Parses `since`. Returns null if it is missing: the subscription then starts with the next change. @throws REQUEST_INVALID */
-  parse(source: DataSourceKey, since: unknown, isTrusted: boolean): Position | null {
+  parse(source: DataSourceKey, since: unknown, isTrusted: boolean): SubscriptionPosition | null {
     if (since === undefined || since === null) return null;
     if (typeof since === "string" && isTrusted && /^\d{1,15}$/.test(since)) return { changeId: Number(since) };
     if (typeof since !== "string" || !/^[\w-]{60,100}$/.test(since)) {
@@ -57,7 +57,7 @@ export class SubscriptionPositionCodec {
         `to this data source sent (got ${describeValue(since)})`;
       throw new ActionError("REQUEST_INVALID", message);
     }
-    const [number, at, visibilityKey] = (this.sealedTexts.unseal(since, createCipherContext(source)) ?? "").split(" ");
+    const [number, at, visibilityKey] = (this.cipher.unseal(since, createCipherContext(source)) ?? "").split(" ");
     const isValid = at !== undefined && Date.now() - Number(at) < POSITION_VALIDITY_MS;
     return { changeId: isValid ? Number(number) : null, ...(visibilityKey && { visibilityKey }) };
   }

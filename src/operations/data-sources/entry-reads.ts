@@ -226,7 +226,7 @@ class TimeLimitedEntryReader {
 export class EntryReader {
   constructor(private readonly options: { read: ReadRows }) {}
 
-  private withinTime(): TimeLimitedEntryReader {
+  private createTimeLimitedReader(): TimeLimitedEntryReader {
     return new TimeLimitedEntryReader(limitReadTime(this.options.read));
   }
 
@@ -235,21 +235,21 @@ export class EntryReader {
    * @throws ActionError REQUEST_INVALID with the path, the expected and the received value; errors of the functions in `access`
    */
   find<Source extends DataSourceKey>(key: Source, query: unknown, access: EntryReadAccess<Source>) {
-    return this.withinTime().find(key, query, access);
+    return this.createTimeLimitedReader().find(key, query, access);
   }
 
   findOne<Source extends DataSourceKey>(key: Source, query: unknown, access: EntryReadAccess<Source>) {
-    return this.withinTime().findOne(key, query, access);
+    return this.createTimeLimitedReader().findOne(key, query, access);
   }
 
   /** Returns the entry with this ID. @throws ENTRY_NOT_FOUND if the entry does not exist, or if the scope excludes it */
   findById<Source extends DataSourceKey>(key: Source, id: number, access: EntryReadAccess<Source>) {
-    return this.withinTime().findById(key, id, access);
+    return this.createTimeLimitedReader().findById(key, id, access);
   }
 
   /** Counts the entries that match `where`. If an exact count is too expensive, returns an estimate, and `about` is true. */
   count(key: DataSourceKey, where: unknown, scope: VisibleEntryScope) {
-    return this.withinTime().count(key, where, scope);
+    return this.createTimeLimitedReader().count(key, where, scope);
   }
 
   /**
@@ -257,7 +257,7 @@ export class EntryReader {
    * column.
    */
   distinct(key: DataSourceKey, columns: unknown, scope: VisibleEntryScope) {
-    return this.withinTime().distinct(key, columns, scope);
+    return this.createTimeLimitedReader().distinct(key, columns, scope);
   }
 }
 

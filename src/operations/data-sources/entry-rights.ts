@@ -31,29 +31,32 @@ export interface CallerEntryRights {
   user: Pick<AppUser, "id" | "dataSourceId"> | null;
   writer: EntryWritingCaller;
   /** Creates the error for a missing right. A missing data source causes the same error, so that callers cannot find out which exist. */
-  accessError(): ActionError;
+  createAccessError(): ActionError;
   /** True if the access rules allow the caller to use the operation on at least some entries. */
   mayUse(source: StoredDataSource, verb: EntryVerb): boolean;
-  /** Returns the columns and entries on which the caller may use the operation. @throws the error of `accessError` */
-  grant(source: StoredDataSource, verb: EntryVerb): EntryPermissions;
-  /** Returns the entries and columns that the caller may read with this `where`. @throws DATA_SOURCE_ACCESS_DENIED, errors of `grant` */
-  readScope(source: StoredDataSource, where: unknown): VisibleEntryScope;
-  /** Returns the entries that the caller may remove with this `where`. @throws the errors of `readScope` */
-  removalScope(source: StoredDataSource, where: unknown): VisibleEntryScope;
+  /** Returns the columns and entries on which the caller may use the operation. @throws the error of `createAccessError` */
+  requirePermissions(source: StoredDataSource, verb: EntryVerb): EntryPermissions;
+  /**
+   * Returns the entries and columns that the caller may read with this `where`.
+   * @throws DATA_SOURCE_ACCESS_DENIED, errors of `requirePermissions`
+   */
+  createReadScope(source: StoredDataSource, where: unknown): VisibleEntryScope;
+  /** Returns the entries that the caller may remove with this `where`. @throws the errors of `createReadScope` */
+  createRemovalScope(source: StoredDataSource, where: unknown): VisibleEntryScope;
   /** Returns the entries and columns that the caller may read by ID; null if the caller may not read entries by ID. */
-  singleEntryScope(source: StoredDataSource): VisibleEntryScope | null;
+  createSingleEntryScope(source: StoredDataSource): VisibleEntryScope | null;
 }
 
 const WRITING_VERBS: readonly EntryVerb[] = ["insert", "update"];
 
 function hasColumnRight(
-  grant: CallerEntryRights["grant"],
+  requirePermissions: CallerEntryRights["requirePermissions"],
   source: StoredDataSource,
   verb: EntryVerb,
   column: string,
 ): boolean {
   try {
-    return grant(source, verb).mayAccessColumn(column);
+    return requirePermissions(source, verb).mayAccessColumn(column);
   } catch {
     return false;
   }
@@ -70,23 +73,23 @@ function readUserEmail(data: Readonly<Record<string, unknown>> | undefined): str
   return typeof email === "string" ? email.slice(0, 320).toWellFormed() : null;
 }
 
-/** @param accessError creates the error for a missing right and for a missing data source */
+/** @param createAccessError creates the error for a missing right and for a missing data source */
 function createRights(
   entryCaller: EntryCaller,
   writer: Pick<EntryWritingCaller, "emitter" | "userEmail">,
-  accessError: () => ActionError,
+  createAccessError: () => ActionError,
   user: CallerEntryRights["user"] = null,
 ): CallerEntryRights {
-  const grant: CallerEntryRights["grant"] = (source, verb) => {
+  const requirePermissions: CallerEntryRights["requirePermissions"] = (source, verb) => {
     try {
       return findEntryPermissions(source.accessRules, verb, entryCaller);
     } catch {
-      throw accessError();
+      throw createAccessError();
     }
   };
   const mayUse: CallerEntryRights["mayUse"] = (source, verb) => {
     try {
-      grant(source, verb);
+      requirePermissions(source, verb);
       return true;
     } catch {
       return false;
@@ -95,14 +98,15 @@ function createRights(
   const mayNameColumn: EntryWritingCaller["mayNameColumn"] = (source, column) => {
     const top = parseDocumentPath(column, "indexes", { entryAlias: "" });
     return (
-      top.entryField === null && WRITING_VERBS.some((verb) => hasColumnRight(grant, source, verb, top.segments[0]!))
+      top.entryField === null &&
+      WRITING_VERBS.some((verb) => hasColumnRight(requirePermissions, source, verb, top.segments[0]!))
     );
   };
-  const singleEntryScope: CallerEntryRights["singleEntryScope"] = (source) => {
+  const createSingleEntryScope: CallerEntryRights["createSingleEntryScope"] = (source) => {
     try {
-      const accessGrant = grant(source, "select");
-      return maySelectEntryById(accessGrant)
-        ? createVisibleEntryScope(accessGrant, createHashedColumnSet(source))
+      const permissions = requirePermissions(source, "select");
+      return maySelectEntryById(permissions)
+        ? createVisibleEntryScope(permissions, createHashedColumnSet(source))
         : null;
     } catch {
       return null;
@@ -112,30 +116,30 @@ function createRights(
     caller: entryCaller,
     user,
     writer: { ...writer, mayNameColumn },
-    accessError,
-    grant,
+    createAccessError,
+    requirePermissions,
     mayUse,
-    readScope(source, where) {
-      const accessGrant = grant(source, "select");
-      checkRequiredColumns(accessGrant, listWhereColumns(where), "where");
-      rejectWhereThatContradictsRule(accessGrant, where);
-      return createVisibleEntryScope(accessGrant, createHashedColumnSet(source));
+    createReadScope(source, where) {
+      const permissions = requirePermissions(source, "select");
+      checkRequiredColumns(permissions, listWhereColumns(where), "where");
+      rejectWhereThatContradictsRule(permissions, where);
+      return createVisibleEntryScope(permissions, createHashedColumnSet(source));
     },
-    removalScope(source, where) {
-      const accessGrant = grant(source, "delete");
-      checkRequiredColumns(accessGrant, listWhereColumns(where), "where");
-      rejectWhereThatContradictsRule(accessGrant, where);
-      const { canSeeColumn, filter } = createVisibleEntryScope(accessGrant, createHashedColumnSet(source));
+    createRemovalScope(source, where) {
+      const permissions = requirePermissions(source, "delete");
+      checkRequiredColumns(permissions, listWhereColumns(where), "where");
+      rejectWhereThatContradictsRule(permissions, where);
+      const { canSeeColumn, filter } = createVisibleEntryScope(permissions, createHashedColumnSet(source));
       if (entryCaller.isTrusted) return { canSeeColumn, filter };
       // The `where` of a removal cannot test columns that the caller cannot read: the number of removed entries would reveal their values.
-      const readableScope = singleEntryScope(source);
+      const readableScope = createSingleEntryScope(source);
       return {
         canSeeColumn: (column) =>
-          canSeeColumn(column) && (readableScope?.canSeeColumn(column) ?? accessGrant.requiredColumns.includes(column)),
+          canSeeColumn(column) && (readableScope?.canSeeColumn(column) ?? permissions.requiredColumns.includes(column)),
         filter,
       };
     },
-    singleEntryScope,
+    createSingleEntryScope,
   };
 }
 
@@ -143,7 +147,7 @@ export class EntryRightsResolver {
   constructor(private readonly options: { appUsers: AppUsers }) {}
 
   async resolve({ caller, isTrusted, address }: AdmittedRequest): Promise<CallerEntryRights> {
-    const user = isTrusted ? null : await this.options.appUsers.userOf(caller);
+    const user = isTrusted ? null : await this.options.appUsers.findUserOfCaller(caller);
     const entryCaller: EntryCaller = isTrusted ? { isTrusted: true } : { isTrusted: false, user: user?.data ?? null };
     const emitter = { ...(caller ?? ANONYMOUS_EMITTER), ...(address !== undefined && { address }) };
     const createRefusal = () => (caller === null ? new ActionError("UNAUTHORIZED") : createAccessDeniedError());

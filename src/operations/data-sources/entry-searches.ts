@@ -100,7 +100,7 @@ export class EntrySearches {
         candidateRows.length > 0
           ? candidateRows.map(({ id }) => [source.id, id])
           : [[source.id, where.whereWithoutHashed]];
-      await attempts.runCounted(source.appId, guessedSubjects, rights.writer.emitter, compareAll);
+      await attempts.runCountedAttempt(source.appId, guessedSubjects, rights.writer.emitter, compareAll);
     }
     return ids;
   }
@@ -128,13 +128,13 @@ export class EntrySearches {
   ): EntryReadAccess<StoredDataSource> {
     const findJoinedSource = (dataSource: JoinOptions["dataSource"]) =>
       this.options.sources.find(source.appId, dataSource).catch((error: unknown) => {
-        throw rights.caller.isTrusted ? error : rights.accessError();
+        throw rights.caller.isTrusted ? error : rights.createAccessError();
       });
     return {
       scope,
       ...(ids && { ids }),
       findJoinedSource,
-      scopeOf: (of, where) => rights.readScope(of, where),
+      resolveScope: (of, where) => rights.createReadScope(of, where),
     };
   }
 
@@ -147,7 +147,7 @@ export class EntrySearches {
   ) {
     const { commits, snapshots } = this.options;
     const { source, executor } = change;
-    const grant = rights.grant(source, "delete");
+    const grant = rights.requirePermissions(source, "delete");
     let isFirst = true;
     await lockEntryReplacementShared(executor, source.appId, source.id);
     for (;;) {
@@ -196,7 +196,7 @@ export class EntrySearches {
   ): Promise<FindEntriesResult> {
     const { entryReader, recentQueries } = this.options;
     const input = isObject(query) ? query["where"] : undefined;
-    const scope = rights.readScope(source, input);
+    const scope = rights.createReadScope(source, input);
     const { where, ids } = await this.narrowWhere(rights, source, scope, input);
     const access = { ...this.createReadAccess(rights, source, scope, ids), ...(reserve && { reserve }) };
     const startedAtMs = performance.now();
@@ -218,11 +218,11 @@ export class EntrySearches {
   }
 
   async distinct(rights: CallerEntryRights, source: StoredDataSource, columns: readonly string[]) {
-    return this.options.entryReader.distinct(source, columns, rights.readScope(source, null));
+    return this.options.entryReader.distinct(source, columns, rights.createReadScope(source, null));
   }
 
   async remove(rights: CallerEntryRights, source: StoredDataSource, input: unknown): Promise<{ deletedCount: number }> {
-    const scope = rights.removalScope(source, input);
+    const scope = rights.createRemovalScope(source, input);
     const narrowedWhere = await this.narrowWhere(rights, source, scope, input);
     return this.options.changes.commit(source, rights.writer, async (change) => {
       await this.removeMatching(change, rights, scope, narrowedWhere).catch((error: unknown) => {

@@ -66,17 +66,17 @@ export interface LockedEntry extends Omit<StoredEntry, "data"> {
 }
 
 /** Splits `items` into batches that one SQL statement can write (see BATCH_MAX_ROWS and BATCH_MAX_BYTES). */
-export function* splitIntoBatches<T>(items: readonly T[], bytesOf: (item: T) => number): Generator<T[]> {
+export function* splitIntoBatches<T>(items: readonly T[], getBytes: (item: T) => number): Generator<T[]> {
   let batch: T[] = [];
   let bytes = 0;
   for (const item of items) {
-    if (batch.length >= BATCH_MAX_ROWS || (batch.length > 0 && bytes + bytesOf(item) > BATCH_MAX_BYTES)) {
+    if (batch.length >= BATCH_MAX_ROWS || (batch.length > 0 && bytes + getBytes(item) > BATCH_MAX_BYTES)) {
       yield batch;
       batch = [];
       bytes = 0;
     }
     batch.push(item);
-    bytes += bytesOf(item);
+    bytes += getBytes(item);
   }
   if (batch.length > 0) yield batch;
 }

@@ -2,7 +2,7 @@
 import type { ActionError } from "../../errors.js";
 import type { AdmittedRequest } from "../access/access-checks.js";
 import type { EntryDifferences } from "./entry-differences.js";
-import type { Position } from "./entry-positions.js";
+import type { SubscriptionPosition } from "./entry-positions.js";
 
 export interface EntryChangeMessage extends EntryDifferences {
   /** True if the subscriber must read all entries again. This message then lists no changes. */
@@ -17,7 +17,7 @@ export interface EntrySubscriber {
   /** ID of the last change that was processed for the subscriber; null until the subscription has started. */
   position: number | null;
   /** Position from which the subscriber wants to resume; null to start with new changes. */
-  since: Position | null;
+  since: SubscriptionPosition | null;
   /** Key of the columns and entries that the subscriber can see. The key changes when the subscriber's rights change. */
   visibilityKey: string;
   sendMessage: (message: EntryChangeMessage) => void;

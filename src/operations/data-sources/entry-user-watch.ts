@@ -40,41 +40,43 @@ export class SignedInUserWatch<Subscriber> {
 
   constructor(private readonly options: SignedInUserWatchOptions<Subscriber>) {
     options.notifications.listen(ENTRY_CHANNEL, (key) => {
-      const watched = this.watchedSources.get(key);
-      if (watched) this.readInOrder(key, watched);
+      const watchedSource = this.watchedSources.get(key);
+      if (watchedSource) this.readInOrder(key, watchedSource);
     });
   }
 
-  private async readChanges(key: string, watched: WatchedSource<Subscriber>): Promise<void> {
+  private async readChanges(key: string, watchedSource: WatchedSource<Subscriber>): Promise<void> {
     const { db, onChanged } = this.options;
     const sourceKey = key.split(":").map(Number);
-    if (watched.position === null) {
-      watched.position = (await rows<{ id: number }>(db, SELECT_NEWEST_CHANGE, sourceKey))[0]!.id;
-      return onChanged([...watched.subscribers.keys()]);
+    if (watchedSource.position === null) {
+      watchedSource.position = (await rows<{ id: number }>(db, SELECT_NEWEST_CHANGE, sourceKey))[0]!.id;
+      return onChanged([...watchedSource.subscribers.keys()]);
     }
     const changes = await rows<{ id: number; bulk: boolean; replaced: number[] }>(db, SELECT_CHANGES_SINCE, [
       ...sourceKey,
-      watched.position,
+      watchedSource.position,
     ]);
-    watched.position = changes.at(-1)?.id ?? watched.position;
+    watchedSource.position = changes.at(-1)?.id ?? watchedSource.position;
     const isBulk = changes.some(({ bulk }) => bulk);
     const entries = new Set(changes.flatMap(({ replaced }) => replaced));
     onChanged(
-      [...watched.subscribers].flatMap(([subscriber, entry]) => (isBulk || entries.has(entry) ? [subscriber] : [])),
+      [...watchedSource.subscribers].flatMap(([subscriber, entry]) =>
+        isBulk || entries.has(entry) ? [subscriber] : [],
+      ),
     );
   }
 
-  private readInOrder(key: string, watched: WatchedSource<Subscriber>): void {
+  private readInOrder(key: string, watchedSource: WatchedSource<Subscriber>): void {
     const { log, onChanged } = this.options;
-    watched.pendingReads = watched.pendingReads
-      .then(() => this.readChanges(key, watched))
+    watchedSource.pendingReads = watchedSource.pendingReads
+      .then(() => this.readChanges(key, watchedSource))
       .catch((error: unknown) => {
         log.warn(
           { err: error },
           "reading changes of the entries of app users failed; all affected subscribers are checked",
         );
         // Checks the rights of all subscribers after a failed read. Otherwise a user who has lost rights could still receive changes.
-        onChanged([...watched.subscribers.keys()]);
+        onChanged([...watchedSource.subscribers.keys()]);
       });
   }
 
@@ -83,13 +85,13 @@ export class SignedInUserWatch<Subscriber> {
     this.remove(subscriber);
     if (!user) return;
     const key = `${appId}:${user.dataSourceId}`;
-    const watched = this.watchedSources.get(key) ?? {
+    const watchedSource = this.watchedSources.get(key) ?? {
       subscribers: new Map<Subscriber, number>(),
       position: null,
       pendingReads: Promise.resolve(),
     };
-    this.watchedSources.set(key, watched);
-    watched.subscribers.set(subscriber, user.id);
+    this.watchedSources.set(key, watchedSource);
+    watchedSource.subscribers.set(subscriber, user.id);
     this.keys.set(subscriber, key);
   }
 
@@ -97,8 +99,8 @@ export class SignedInUserWatch<Subscriber> {
     const key = this.keys.get(subscriber);
     if (key === undefined) return;
     this.keys.delete(subscriber);
-    const watched = this.watchedSources.get(key);
-    watched?.subscribers.delete(subscriber);
-    if (watched?.subscribers.size === 0) this.watchedSources.delete(key);
+    const watchedSource = this.watchedSources.get(key);
+    watchedSource?.subscribers.delete(subscriber);
+    if (watchedSource?.subscribers.size === 0) this.watchedSources.delete(key);
   }
 }

@@ -37,18 +37,16 @@ export function toVisibleEntry(
   entry: StoredEntry,
   written: readonly string[],
 ): Entry {
-  const scope = rights.singleEntryScope(source);
+  const scope = rights.createSingleEntryScope(source);
   const isReadable = scope !== null && canReadWrittenEntry(rights, source, entry.data);
   const hashedColumns = new Set(source.hashedColumns);
-  const sees = isReadable
-    ? scope.canSeeColumn
-    : (column: string) => written.includes(column) && !hashedColumns.has(column);
-  return toEntry(entry, source.id, sees);
+  const canSeeColumn = isReadable ? scope.canSeeColumn : (column: string) => written.includes(column) && !hashedColumns.has(column);
+  return toEntry(entry, source.id, canSeeColumn);
 }
 
 function canReadWrittenEntry(rights: CallerEntryRights, source: StoredDataSource, data: EntryData): boolean {
   try {
-    return meetsColumnConditions(data, rights.grant(source, "select").conditions);
+    return meetsColumnConditions(data, rights.requirePermissions(source, "select").conditions);
   } catch {
     return false;
   }
@@ -65,7 +63,7 @@ export function requireUnchangedEntry(
   precondition: ExpectedVersions,
 ): void {
   if (!precondition || precondition.includes(entry.updatedAt.toISOString())) return;
-  const isVisible = rights.singleEntryScope(source) !== null && canReadWrittenEntry(rights, source, entry.data);
+  const isVisible = rights.createSingleEntryScope(source) !== null && canReadWrittenEntry(rights, source, entry.data);
   throw new ActionError("ENTRY_CHANGED", undefined, {
     entry: isVisible ? toVisibleEntry(rights, source, entry, []) : null,
   });
@@ -95,7 +93,7 @@ export class EntryWrites {
   ) {}
 
   private countBytes(rights: CallerEntryRights, source: StoredDataSource, bytes: number): void {
-    this.options.receivedDataLimiter.takeRows(rights.writer.emitter, source.appId, bytes);
+    this.options.receivedDataLimiter.countRows(rights.writer.emitter, source.appId, bytes);
   }
 
   /**
@@ -104,7 +102,7 @@ export class EntryWrites {
    */
   async insert(rights: CallerEntryRights, source: StoredDataSource, input: EntryData): Promise<Entry> {
     const validateEntry = createEntryValidator(source, "insert", {
-      grant: rights.grant(source, "insert"),
+      grant: rights.requirePermissions(source, "insert"),
       trusted: rights.caller.isTrusted,
       queueKey: createHashQueueKey(source.appId, rights.writer.emitter),
     });
@@ -133,7 +131,7 @@ export class EntryWrites {
     target: EntryChangeTarget,
     input: EntryData,
   ): Promise<Entry> {
-    const grant = rights.grant(source, "update");
+    const grant = rights.requirePermissions(source, "update");
     const validateEntry = createEntryValidator(source, "update", {
       grant,
       trusted: rights.caller.isTrusted,
@@ -165,7 +163,7 @@ export class EntryWrites {
    * @throws DATA_SOURCE_ACCESS_DENIED, ENTRY_NOT_FOUND, ENTRY_CHANGED
    */
   async remove(rights: CallerEntryRights, source: StoredDataSource, target: EntryChangeTarget): Promise<Entry> {
-    const grant = rights.grant(source, "delete");
+    const grant = rights.requirePermissions(source, "delete");
     if (!maySelectEntryById(grant)) throw createAccessDeniedError();
     return this.options.changes.commit(source, rights.writer, async (change) => {
       const lockedEntries = await lockEntries(change.executor, source, [target.id]);

@@ -210,7 +210,7 @@ export class HookMessageBuilder {
           throw new ActionError("REQUEST_INVALID", message);
         }
         const rowCount = messages.reduce((sum, { delivery, fault }) => sum + (delivery ? 2 : 0) + (fault ? 1 : 0), 0);
-        if (rowCount > 0) receivedDataLimiter.takeRows(emitter, source.appId, bytes, rowCount);
+        if (rowCount > 0) receivedDataLimiter.countRows(emitter, source.appId, bytes, rowCount);
         for (const { hook, entryId, delivery, fault } of messages) {
           const entry = { appId: source.appId, dataSourceId: source.id, dataSourceEntryId: entryId };
           if (delivery) await hookMessageStore.accept(executor, emitter, entry, delivery.message, delivery.status);

@@ -54,7 +54,7 @@ function computeP95DurationMs({ durationsMs, count }: RecordedQuery): number {
 const createSourceKey = ({ appId, id }: Pick<StoredDataSource, "appId" | "id">) => `${appId} ${id}`;
 
 export class RecentQueries {
-  private readonly bySource = new Map<string, Map<string, RecordedQuery>>();
+  private readonly queriesBySource = new Map<string, Map<string, RecordedQuery>>();
 
   constructor(private readonly now: () => number = Date.now) {}
 
@@ -64,7 +64,7 @@ export class RecentQueries {
     const shape = createQueryShape(query, (column) => knownColumns.has(column));
     if (shape === null) return;
     const queryShapes = getOrCreateValue(
-      this.bySource,
+      this.queriesBySource,
       createSourceKey(source),
       MAX_RECORDED_SOURCES,
       () => new Map<string, RecordedQuery>(),
@@ -82,10 +82,10 @@ export class RecentQueries {
    * `where` and `order`, because no index would help them.
    */
   list(source: StoredDataSource): RecentQuery[] {
-    const stored = [...(this.bySource.get(createSourceKey(source))?.values() ?? [])].reverse();
+    const stored = [...(this.queriesBySource.get(createSourceKey(source))?.values() ?? [])].reverse();
     const mayIndex = (column: string) => !source.hashedColumns.includes(column);
-    return stored.flatMap((storedQuery) => {
-      const { shape, count, lastAt } = storedQuery;
+    return stored.flatMap((recordedQuery) => {
+      const { shape, count, lastAt } = recordedQuery;
       const { where, order, aggregate } = shape;
       if (where.length + order.length === 0) return [];
       const index = source.indexes.find((options) => canIndexSpeedUpQueries(listIndexColumnPaths(options), shape));
@@ -95,7 +95,7 @@ export class RecentQueries {
           order,
           aggregate,
           count,
-          p95Ms: computeP95DurationMs(storedQuery),
+          p95Ms: computeP95DurationMs(recordedQuery),
           lastAt: new Date(lastAt).toISOString(),
         },
         index: index === undefined ? null : listIndexColumnPaths(index),

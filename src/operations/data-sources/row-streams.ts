@@ -182,7 +182,11 @@ function requireCellValue(cell: string, type: CsvCellType, label: () => string):
 }
 
 /** Yields the rows of a CSV file as objects. The first row of the file contains the column names, and is not yielded. */
-async function* readCsvObjects(bytes: Readable, layout: CsvLayout, typed: CsvColumnTypes): AsyncGenerator<unknown> {
+async function* readCsvObjects(
+  bytes: Readable,
+  layout: CsvLayout,
+  columnTypes: CsvColumnTypes,
+): AsyncGenerator<unknown> {
   let row = 0;
   let types: CsvCellType[] = [];
   try {
@@ -190,7 +194,7 @@ async function* readCsvObjects(bytes: Readable, layout: CsvLayout, typed: CsvCol
       row += 1;
       if (layout.columns === null) {
         layout.columns = requireValidHeader(cells);
-        types = listColumnTypes(layout.columns, typed);
+        types = listColumnTypes(layout.columns, columnTypes);
         continue;
       }
       const names: string[] = layout.columns;

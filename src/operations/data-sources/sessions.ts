@@ -49,7 +49,7 @@ interface AppUserSessionsOptions {
 export class AppUserSessions {
   constructor(private readonly options: AppUserSessionsOptions) {}
 
-  readonly sessionOf: ReadAppSession = async (user) => {
+  readonly readAppSession: ReadAppSession = async (user) => {
     const [session, appUser] = await Promise.all([
       this.options.readSession(user),
       this.options.appUsers.findSignedInUser(user.credentialId, user.appId),
@@ -72,7 +72,7 @@ export class AppUserSessions {
   }
 
   async session({ personId, credentialId, copy }: Caller, appId: number): Promise<AppSession> {
-    return this.sessionOf({ appId, personId, credentialId, copy });
+    return this.readAppSession({ appId, personId, credentialId, copy });
   }
 
   /**
@@ -114,9 +114,9 @@ export class AppUserSessions {
   async setLocale(caller: Caller, appId: number, body: unknown): Promise<AppSession> {
     const { db, appUsers, logEvents, receivedDataLimiter } = this.options;
     const locale = requireLanguageTag(isObject(body) ? body["locale"] : undefined);
-    receivedDataLimiter.takeRows(caller, appId, locale.length);
+    receivedDataLimiter.countRows(caller, appId, locale.length);
     throwIfUnknownField(caller);
-    const user = await appUsers.userOf(caller);
+    const user = await appUsers.findUserOfCaller(caller);
     const eventSubject = user === null ? {} : { dataSourceId: user.dataSourceId, dataSourceEntryId: user.id };
     await rows(db, "UPDATE app_user_session SET locale = $2 WHERE credential_id = $1", [caller.credentialId, locale]);
     const ids = {

@@ -77,30 +77,30 @@ export class AppUserSignInAttempts {
 
   /**
    * Runs `attempt`. If it returns false, counts a failure for the network address, and a failure for each guessed user from this address.
-   * With `totalMax`, also counts a failure for each guessed user from all addresses together. If `attempt` throws, counts nothing.
-   * @param guessed values that each identify a guessed user
-   * @param totalMax number of failures for one guessed user from all network addresses, after which each network address has only one
+   * With `userFailuresMax`, also counts a failure for each guessed user from all addresses together. If `attempt` throws, counts nothing.
+   * @param guessedUsers values that each identify a guessed user
+   * @param userFailuresMax number of failures for one guessed user from all network addresses, after which each address has only one
    *   attempt; null: no limit
    * @throws RATE_LIMIT_EXCEEDED after too many failures, without running `attempt`; errors of `attempt`
    */
-  async runCounted(
+  async runCountedAttempt(
     appId: number,
-    guessed: readonly unknown[],
+    guessedUsers: readonly unknown[],
     { address, credentialId }: DataSender,
     attempt: () => Promise<boolean>,
-    totalMax: number | null = null,
+    userFailuresMax: number | null = null,
   ): Promise<boolean> {
     const networkAddress = address === undefined ? `credential ${credentialId}` : getAddressBlock(address);
     const subjects: AttemptKey[] = [
       { hash: hashJsonValues("from", appId, networkAddress), failuresMax: APP_USER_SIGN_IN_FAILURES_MAX },
     ];
-    for (const guess of guessed) {
-      const hash = hashJsonValues("entry", appId, guess, networkAddress);
+    for (const guessedUser of guessedUsers) {
+      const hash = hashJsonValues("entry", appId, guessedUser, networkAddress);
       subjects.push({ hash, failuresMax: APP_USER_SIGN_IN_FAILURES_MAX });
-      if (totalMax !== null)
+      if (userFailuresMax !== null)
         subjects.push({
-          hash: hashJsonValues("entry", appId, guess, null),
-          failuresMax: totalMax,
+          hash: hashJsonValues("entry", appId, guessedUser, null),
+          failuresMax: userFailuresMax,
           appliesAfterFailureOf: hash,
         });
     }

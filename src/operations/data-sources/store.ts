@@ -11,11 +11,11 @@ import type { LogEventStore } from "../records/log-events.js";
 import type { ReceivedDataLimiter } from "../records/received-data-limiter.js";
 import { AccessRuleTester } from "./access-rule-tester.js";
 import { AppUsers } from "./app-users.js";
-import { EntryChangeCleanup } from "./change-upkeep.js";
 import { DataSourceRows } from "./data-source-rows.js";
 import { DataSourceSnapshots } from "./data-source-snapshots.js";
 import { DataSources } from "./data-sources.js";
 import { Entries } from "./entries.js";
+import { EntryChangeCleanup } from "./entry-change-cleanup.js";
 import { EntryChangeTransactions } from "./entry-changes.js";
 import { EntryCommits } from "./entry-commits.js";
 import { EntryExport } from "./entry-export.js";
@@ -79,7 +79,7 @@ export function createDataSourceModules(options: {
   const positions = new SubscriptionPositionCodec({ ring: options.ring });
   const feed = new EntryChangeFeed({ db, read: pool.read, notifications, sources, rights, positions, log });
   const accessRuleTester = new AccessRuleTester({ db, sources, rights, searches });
-  const changeUpkeep = new EntryChangeCleanup({ db });
+  const entryChangeCleanup = new EntryChangeCleanup({ db });
   const entries = new Entries({
     db,
     sources,
@@ -130,8 +130,8 @@ export function createDataSourceModules(options: {
     appUsers,
     attempts,
     read: pool.read,
-    sessionOf: sessions.sessionOf,
-    upkeep: changeUpkeep,
+    readAppSession: sessions.readAppSession,
+    upkeep: entryChangeCleanup,
     start: startStore,
     stop: stopStore,
   };

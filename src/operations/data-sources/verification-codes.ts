@@ -95,7 +95,7 @@ const INSERT_VERIFICATION_CODE = `
 const COUNT_CODE_ATTEMPT = `
   UPDATE verification_code SET failures = failures + 1
    WHERE credential_id = $1 AND subject = $2 AND failures < ${MAX_WRONG_ATTEMPTS} AND expires_at > now()
-  RETURNING code = $3 AS "isRight", entry_id AS "entryId", address`;
+  RETURNING code = $3 AS "isCorrect", entry_id AS "entryId", address`;
 const DELETE_VERIFICATION_CODE =
   "DELETE FROM verification_code WHERE credential_id = $1 AND subject = $2 AND code = $3 RETURNING credential_id";
 
@@ -125,9 +125,9 @@ export class VerificationCodes {
     ];
     await this.options.db.transaction(async (manager) => {
       await rows(manager, LOCK_LIMIT_KEYS, [limitKeyHashes]);
-      const [full] = await rows<{ wait: number | null }>(manager, SELECT_WAIT_SECONDS, limitColumns);
-      if (full?.wait != null) {
-        const retryAfter = Math.max(1, Math.ceil(full.wait));
+      const [reachedLimit] = await rows<{ wait: number | null }>(manager, SELECT_WAIT_SECONDS, limitColumns);
+      if (reachedLimit?.wait != null) {
+        const retryAfter = Math.max(1, Math.ceil(reachedLimit.wait));
         const message =
           "too many codes were requested for this e-mail address or phone number, from this network address or for this app; " +
           `try again in ${retryAfter} s`;
@@ -159,12 +159,12 @@ export class VerificationCodes {
   async use(credentialId: number, subject: Buffer, code: string): Promise<{ entryId: number; address: string } | null> {
     const { db } = this.options;
     const hash = hashCode(credentialId, code);
-    const [codeRow] = await rows<{ isRight: boolean; entryId: number | null; address: string }>(
+    const [codeRow] = await rows<{ isCorrect: boolean; entryId: number | null; address: string }>(
       db,
       COUNT_CODE_ATTEMPT,
       [credentialId, subject, hash],
     );
-    if (!codeRow?.isRight || codeRow.entryId === null) return null;
+    if (!codeRow?.isCorrect || codeRow.entryId === null) return null;
     const usedCodes = await rows(db, DELETE_VERIFICATION_CODE, [credentialId, subject, hash]);
     return usedCodes.length > 0 ? { entryId: codeRow.entryId, address: codeRow.address } : null;
   }

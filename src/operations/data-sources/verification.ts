@@ -201,7 +201,7 @@ export class AppUserVerification {
       usedCode = await this.codes.use(caller.credentialId, hash, code);
       return usedCode !== null;
     };
-    const isCorrectCode = await attempts.runCounted(
+    const isCorrectCode = await attempts.runCountedAttempt(
       source.appId,
       [hash.toString("hex")],
       caller,

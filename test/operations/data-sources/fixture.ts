@@ -56,7 +56,7 @@ export async function startFixture({ timeoutMs }: { timeoutMs?: number } = {}): 
 
   const readAccess = (scope: VisibleEntryScope = UNRESTRICTED_ENTRY_SCOPE): EntryReadAccess<DataSourceKey> => ({
     scope,
-    scopeOf: () => scope,
+    resolveScope: () => scope,
     async findJoinedSource(dataSource: JoinOptions["dataSource"]) {
       const [column, value] = "id" in dataSource ? ["id", dataSource.id] : ["name", dataSource.name];
       const sql = `SELECT id, app_id AS "appId" FROM data_source WHERE app_id = 1 AND ${column} = $1`;

@@ -53,9 +53,9 @@ export class EntryChangeCleanup {
   }
 
   private async deleteOldFailures(): Promise<void> {
-    let deletedRows = ROWS_PER_BATCH;
-    while (deletedRows === ROWS_PER_BATCH && !this.isStopped)
-      deletedRows = (await rows(this.options.db, DELETE_OLD_FAILURES)).length;
+    let deletedCount = ROWS_PER_BATCH;
+    while (deletedCount === ROWS_PER_BATCH && !this.isStopped)
+      deletedCount = (await rows(this.options.db, DELETE_OLD_FAILURES)).length;
   }
 
   /** Deletes old records. Returns the Unix time in milliseconds at which the next cleanup is due. */
