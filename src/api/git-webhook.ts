@@ -21,7 +21,7 @@ export function registerGitWebhook(app: FastifyInstance, webhooks: GitWebhooks):
       {
         bodyLimit: WEBHOOK_BODY_MAX_BYTES,
         config: { checksOwnCredentials: true, allowsLargeBodyForAll: true },
-        onRequest: async ({ context, params }) => webhooks.countAddress(context.address, parsePathId(params.appId)),
+        onRequest: async ({ context, params }) => webhooks.countRequest(context.address, parsePathId(params.appId)),
       },
       async ({ context, params, headers, body }, reply) => {
         reply.header("cache-control", "no-store");

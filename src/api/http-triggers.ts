@@ -172,7 +172,7 @@ export function registerHttpTriggers(app: FastifyInstance, options: HttpTriggerO
     const { context } = request;
     context.mayRejectWithoutDelay = true;
     const address = readTriggerAddress(request);
-    triggers.countAddress(context.address, address.appId);
+    triggers.countRequest(context.address, address.appId);
     if (address.isDraft && !isPreflight(request)) {
       const token = readEditorToken(request.headers);
       context.caller = token === null ? null : await credentials.resolve(token, context.address);

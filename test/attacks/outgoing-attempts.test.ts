@@ -61,7 +61,7 @@ describe("attempts to redirect requests, or to get a bound secret", () => {
       if (at !== origin) throw new Error("the binding is for the first origin only");
       return createBindingCredential({ ...BINDING, ...NO_OAUTH, origin }, SECRET, async () => SECRET);
     },
-    getScan: async () => known,
+    getScanner: async () => known,
   };
 
   async function send(options: object, origins = [origin], by = sender) {

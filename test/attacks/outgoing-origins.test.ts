@@ -19,7 +19,7 @@ describe("requests that try to leave the origins of an action", () => {
     getCredential: async () => {
       throw new Error("no binding is asked for");
     },
-    getScan: async () => null,
+    getScanner: async () => null,
   };
   /** Each request belongs to a separate run, because one run can send at most 100 requests. */
   const send = (options: object) =>

@@ -201,7 +201,7 @@ describe("webhooks of git servers", () => {
       [new ActionError("OVERLOADED"), false],
     ] as const) {
       const { webhooks, events } = createWebhooks(() => Promise.reject(error));
-      await webhooks.deliverDue();
+      await webhooks.startDuePulls();
       await webhooks.drain(new AbortController().signal);
       expect(events, error.message).to.deep.equal(["stored the outcome", ...(isRemoved ? ["removed"] : [])]);
     }
@@ -210,7 +210,7 @@ describe("webhooks of git servers", () => {
   it("stay if the grace period of a stop ends during the pull, with their attempt, and without an outcome", async () => {
     const unfinished = Promise.withResolvers<never>();
     const { webhooks, events } = createWebhooks(() => unfinished.promise);
-    await webhooks.deliverDue();
+    await webhooks.startDuePulls();
     const timeLimit = new AbortController();
     const drained = webhooks.drain(timeLimit.signal);
     timeLimit.abort();

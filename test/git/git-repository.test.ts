@@ -314,7 +314,7 @@ describe("the git client of the service", () => {
     const returned: number[] = [];
     const webhooks = new GitWebhooks({
       connections: { findRow: async () => row, readWebhookSecret: async () => "secret" },
-      pulls: { pullInTurn: () => ended.promise },
+      pulls: { pullInSlot: () => ended.promise },
       deliveries: {
         add: async (appId: number, ref: string) => {
           waiting.push({ id: waiting.length + 1, appId, ref });
@@ -330,7 +330,7 @@ describe("the git client of the service", () => {
     const body = Buffer.from(JSON.stringify({ ref: "refs/heads/main", after: "1".repeat(40) }));
     const header = (name: string) => (name === "x-gitlab-token" ? "secret" : undefined);
     await webhooks.receive(1, { networkAddress: undefined, header, body, urls: [] });
-    await webhooks.deliverDue();
+    await webhooks.startDuePulls();
     const over = new AbortController();
     const order: string[] = [];
     const limitedDrain = webhooks.drain(over.signal).then(() => order.push("time is over"));
@@ -344,7 +344,7 @@ describe("the git client of the service", () => {
     // A pull that is in progress at the time limit stays counted as an attempt, because the process may end before the pull.
     expect(returned).to.deep.equal([0]);
     await webhooks.receive(1, { networkAddress: undefined, header, body, urls: [] });
-    await webhooks.deliverDue();
+    await webhooks.startDuePulls();
     expect(waiting).to.have.length(1);
   });
 

@@ -15,7 +15,7 @@ describe("failing requests of a run", () => {
 
   function beginRun(findInUrl: () => Promise<string | null>) {
     const sender = new OutgoingRequestSender(() => Promise.reject(new Error("this test sends no request")));
-    const bindings = { getCredential: () => Promise.reject(), getScan: () => Promise.reject() };
+    const bindings = { getCredential: () => Promise.reject(), getScanner: () => Promise.reject() };
     const log = pino({}, { write: (line: string) => lines.push(line) });
     const { send } = new RunRequestSender({ sender, bindings, log }).beginRun({
       ...{ appId: 1, environment: "server" as const, origins: [ORIGIN], findInUrl },

@@ -33,8 +33,7 @@ export interface GitPullPosition {
   number: number | null;
 }
 
-const getPullCounterColumn = ({ isTag: publishes }: GitPullPosition): string =>
-  publishes ? "tag_pulls" : "branch_pulls";
+const getPullCounterColumn = ({ isTag }: GitPullPosition): string => (isTag ? "tag_pulls" : "branch_pulls");
 
 /**
  * Returns an SQL condition and the value of its parameter. The condition is true if no later pull has started. If this pull has not started
@@ -74,10 +73,10 @@ export class GitPullOrder {
    */
   async start(position: GitPullPosition): Promise<void> {
     const counterColumn = getPullCounterColumn(position);
-    const { sql: isNewest, value } = buildNewestPullCondition(position, "$3");
+    const { sql: isNewestSql, value } = buildNewestPullCondition(position, "$3");
     const sql = `
       WITH started AS (
-        UPDATE app_git SET ${counterColumn} = ${counterColumn} + 1 WHERE ${CONNECTION_CONDITION} AND ${isNewest}
+        UPDATE app_git SET ${counterColumn} = ${counterColumn} + 1 WHERE ${CONNECTION_CONDITION} AND ${isNewestSql}
         RETURNING ${counterColumn} AS number),
       stored AS (UPDATE git_webhook SET pull_number = number FROM started WHERE git_webhook.id = $3::bigint)
       SELECT number FROM started`;
@@ -112,8 +111,8 @@ export class GitPullOrder {
 
   /** Stores the result of a pull as the last pull of the connection, unless a later pull has started. */
   async record(position: GitPullPosition, pull: Omit<LastGitPull, "at">): Promise<void> {
-    const { sql: isNewest, value } = buildNewestPullCondition(position, "$4");
-    const sql = `UPDATE app_git SET last_pull = ${createLastGitPullJsonSql("$3::json")} WHERE ${CONNECTION_CONDITION} AND ${isNewest}`;
+    const { sql: isNewestSql, value } = buildNewestPullCondition(position, "$4");
+    const sql = `UPDATE app_git SET last_pull = ${createLastGitPullJsonSql("$3::json")} WHERE ${CONNECTION_CONDITION} AND ${isNewestSql}`;
     await rows(this.db, sql, [position.appId, position.credentialId, JSON.stringify(pull), value]);
   }
 }

@@ -246,7 +246,7 @@ export class GitPulls {
    * @returns null if no repository is connected. For a webhook, also null if the connection no longer uses its branch or tag, or if an
    *   earlier pull has already published the tag
    */
-  async pullInTurn(request: QueuedGitPull): Promise<GitPull | null> {
+  async pullInSlot(request: QueuedGitPull): Promise<GitPull | null> {
     const { appId } = request;
     const releasePullSlot = await this.pullSlots.enter(appId);
     try {
@@ -261,17 +261,17 @@ export class GitPulls {
         number: null,
       };
       const pull: RunningPull = { request, row, pulledRef, position, commit: null, publishedActions: [] };
-      let pulled: GitPull | null;
+      let gitPull: GitPull | null;
       try {
-        pulled = await this.runPull(pull);
+        gitPull = await this.runPull(pull);
       } catch (error) {
         const reason =
           error instanceof ActionError ? error.message : "the service failed unexpectedly; its log contains the error";
         if (!request.stopping?.aborted) await this.recordPull(pull, reason);
         throw error;
       }
-      if (pulled) await this.recordPull(pull, null);
-      return pulled;
+      if (gitPull) await this.recordPull(pull, null);
+      return gitPull;
     } finally {
       releasePullSlot();
     }
@@ -303,9 +303,9 @@ export class GitPulls {
       },
       checkPermission: (_, operation) => checkPermission(operation),
     };
-    const pulled = pulledRef && (await this.pullInTurn(request));
-    if (!pulled)
+    const gitPull = pulledRef && (await this.pullInSlot(request));
+    if (!gitPull)
       throw new ActionError("NOT_FOUND", "no Git repository is connected to this app; connect a repository first");
-    return pulled;
+    return gitPull;
   }
 }

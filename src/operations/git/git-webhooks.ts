@@ -48,7 +48,7 @@ export class GitWebhooks {
   private async tryPull({ id, appId, ref }: ClaimedGitWebhook): Promise<void> {
     const { connections, pulls, accessChecks, log } = this.options;
     try {
-      await pulls.pullInTurn({
+      await pulls.pullInSlot({
         ...{ appId, isPlan: false, webhookId: id, reviewedCommit: null },
         resolveRef: (row) => row && findPulledRefByName(ref, row),
         resolveAuthor: (row) => connections.resolveCaller(appId, row),
@@ -56,8 +56,8 @@ export class GitWebhooks {
         stopping: this.runningPulls.signal,
       });
     } catch (error) {
-      const isOutcome = error instanceof ActionError && !isRetryable(error) && !this.runningPulls.signal.aborted;
-      if (!isOutcome) throw error;
+      const isFinalFailure = error instanceof ActionError && !isRetryable(error) && !this.runningPulls.signal.aborted;
+      if (!isFinalFailure) throw error;
       const { status, message } = error;
       log.warn({ appId, ref, status, reason: message }, "the pull after a Git webhook failed");
     }
@@ -65,28 +65,28 @@ export class GitWebhooks {
 
   private startPull(webhook: ClaimedGitWebhook): void {
     const { deliveries, log } = this.options;
-    const pulling = this.tryPull(webhook).then(() => deliveries.remove(webhook));
+    const pullPromise = this.tryPull(webhook).then(() => deliveries.remove(webhook));
     // After an error, the webhook stays in the queue. `recover` releases the webhook, and a process then repeats the pull.
     const logFailure = (err: unknown) =>
       log.warn(
         { err, appId: webhook.appId, ref: webhook.ref },
         "the pull after a Git webhook failed; it is repeated unless this was its last attempt",
       );
-    this.runningPulls.trackDelivery(webhook, pulling.catch(logFailure));
+    this.runningPulls.trackDelivery(webhook, pullPromise.catch(logFailure));
   }
 
   /**
    * Counts a webhook request from a network address. Call this function before reading the request's body.
    * @throws ActionError RATE_LIMIT_EXCEEDED
    */
-  countAddress(address: string | undefined, appId: number): void {
+  countRequest(address: string | undefined, appId: number): void {
     const wait = this.addresses.takeTokens(`${appId} ${getAddressBlock(address ?? "")}`);
     if (wait > 0) throw createRateLimitError("too many webhook requests from this network address", wait);
   }
 
   /**
    * Sets the function to call when a webhook was accepted or a pull has ended. The function must cause a call of
-   * `deliverDue`, which starts the next pulls.
+   * `startDuePulls`, which starts the next pulls.
    */
   onPullsWaiting(listener: () => void): void {
     this.onAccepted = listener;
@@ -96,11 +96,11 @@ export class GitWebhooks {
   /**
    * Starts pulls while slots are free. Returns null, because no next time is planned: the next webhook or the end of a pull causes a call.
    */
-  async deliverDue(): Promise<null> {
+  async startDuePulls(): Promise<null> {
     for (let free = this.runningPulls.countFree(); free > 0; free = this.runningPulls.countFree()) {
-      const claimed = await this.options.deliveries.claim(free);
-      for (const webhook of claimed) this.startPull(webhook);
-      if (claimed.length === 0) break;
+      const claimedWebhooks = await this.options.deliveries.claim(free);
+      for (const webhook of claimedWebhooks) this.startPull(webhook);
+      if (claimedWebhooks.length === 0) break;
     }
     return null;
   }
@@ -128,8 +128,8 @@ export class GitWebhooks {
   async drain(deadline: AbortSignal): Promise<void> {
     const { deliveries, log } = this.options;
     const aborted = new Promise((resolve) => deadline.addEventListener("abort", resolve, { once: true }));
-    const drained = this.runningPulls.drain(deadline);
-    if (!deadline.aborted) await Promise.race([drained, aborted]);
+    const pullsEnded = this.runningPulls.drain(deadline);
+    if (!deadline.aborted) await Promise.race([pullsEnded, aborted]);
     if (this.runningPulls.listIds().length === 0) return;
     const logFailure = (err: unknown) =>
       log.warn({ err }, "the attempts of interrupted Git pulls could not be subtracted, so they count");

@@ -183,13 +183,13 @@ export class HttpTriggers {
     return { ...answer, runId: run.id, isReplayed: isSuccess(answer) };
   }
 
-  private async answer(
+  private async runAndRespond(
     requested: NewOnDemandRun,
     isAwaited: boolean,
-    gone: () => AbortSignal,
+    disconnectSignal: () => AbortSignal,
   ): Promise<TriggerRunResponse> {
     for (;;) {
-      const run = await this.options.runs.enqueue(requested, isAwaited, gone);
+      const run = await this.options.runs.enqueue(requested, isAwaited, disconnectSignal);
       if (run.isRepeated) {
         const repeatedResponse = await this.repeatResponse(run, requested.eventKey!, isAwaited);
         if (repeatedResponse) return repeatedResponse;
@@ -201,7 +201,7 @@ export class HttpTriggers {
   }
 
   /** Counts a request in the limit of its network address, even if the request fails later. @throws RATE_LIMIT_EXCEEDED */
-  countAddress(address: string | undefined, appId: number): void {
+  countRequest(address: string | undefined, appId: number): void {
     const wait =
       this.options.maxRequestsPerWindow === 0
         ? 0
@@ -253,7 +253,7 @@ export class HttpTriggers {
     const payload = buildPayload(route, address, request, body);
     if (where.auth.type === "none" && !isDraft) {
       const sender = { kind: "live" as const, credentialId: 0, ...(request.address && { address: request.address }) };
-      receivedDataLimiter.takePayload(sender, appId, Buffer.byteLength(payload));
+      receivedDataLimiter.countPayload(sender, appId, Buffer.byteLength(payload));
     }
     const requested: NewOnDemandRun = {
       appId,
@@ -271,7 +271,7 @@ export class HttpTriggers {
       eventKey: isDraft ? null : hashEventId(route, request, body),
     };
     try {
-      return await this.answer(requested, where.respond !== "immediately", request.disconnectSignal);
+      return await this.runAndRespond(requested, where.respond !== "immediately", request.disconnectSignal);
     } catch (error) {
       throw isNotRunnable(error) ? new ActionError("NOT_FOUND") : error;
     }

@@ -183,7 +183,8 @@ export function selectRoute<R extends Pick<TriggerRoute, "where">>(
   routes: readonly R[],
   method: string,
 ): R | undefined {
-  const findByMethod = (wanted: string) => routes.find(({ where }) => (where.method ?? ANY_METHOD) === wanted);
+  const findByMethod = (routeMethod: string) =>
+    routes.find(({ where }) => (where.method ?? ANY_METHOD) === routeMethod);
   return findByMethod(method) ?? (method === "HEAD" ? findByMethod("GET") : undefined) ?? findByMethod(ANY_METHOD);
 }
 

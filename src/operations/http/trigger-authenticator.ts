@@ -74,7 +74,7 @@ export class TriggerAuthenticator {
     const cachedKeys = this.keysBySetting.get(name);
     if (cachedKeys?.version === version) return cachedKeys.keys;
     const secretKeys = await this.options.settings.secretValues.read(appId);
-    const keys = parseSigningKeys(secretKeys.underscore.find(([key]) => key === setting)?.[1]);
+    const keys = parseSigningKeys(secretKeys.privateAndProtected.find(([key]) => key === setting)?.[1]);
     this.keysBySetting.set(name, { version: secretKeys.version, keys });
     return keys;
   }

@@ -82,7 +82,7 @@ export class MediaBlobs {
   }
 
   /** Runs a database write as soon as a slot is free. Waiting apps take turns. */
-  private async writeInTurn(appId: number, sql: string, values: unknown[]): Promise<unknown[]> {
+  private async writeInSlot(appId: number, sql: string, values: unknown[]): Promise<unknown[]> {
     const releaseSlot = await this.writeSlots.enter(appId);
     return rows(this.options.db, sql, values).finally(releaseSlot);
   }
@@ -97,7 +97,7 @@ export class MediaBlobs {
     const { quotaBytes } = this.options;
     const quotaOrNull = quotaBytes === 0 ? null : quotaBytes;
     this.startRenewing(key);
-    const [reserved] = await this.writeInTurn(appId, RESERVE_BLOB, [appId, bytes, quotaOrNull, key]);
+    const [reserved] = await this.writeInSlot(appId, RESERVE_BLOB, [appId, bytes, quotaOrNull, key]);
     if (reserved) return;
     const message = `the media of one app can use at most ${quotaBytes / 2 ** 20} MB, and this file exceeds the remaining quota; delete files first`;
     throw new ActionError("PAYLOAD_TOO_LARGE", message);
@@ -129,14 +129,14 @@ export class MediaBlobs {
   /**
    * Deletes a blob with `remove`, unless a file uses the blob. After a failed upload, a file can use the blob, because the commit may have
    * succeeded although its response was lost.
-   * @param appId the database writes wait for the turn of this app (`writeInTurn`); 0 for the periodic cleanup
+   * @param appId the database writes wait for a slot of this app (`writeInSlot`); 0 for the periodic cleanup
    */
   async removeUnlessUsed(key: string, remove: (key: string) => Promise<void>, appId = 0): Promise<void> {
     this.leasedKeys.delete(key);
-    const abandonedBlobs = await this.writeInTurn(appId, MARK_BLOB_UNUSED, [key]);
+    const abandonedBlobs = await this.writeInSlot(appId, MARK_BLOB_UNUSED, [key]);
     if (abandonedBlobs.length === 0) return;
     await remove(key);
-    await this.writeInTurn(appId, DELETE_BLOB, [key]);
+    await this.writeInSlot(appId, DELETE_BLOB, [key]);
   }
 
   /** Returns the keys of up to `limit` blobs that are marked as unused, or whose upload lease has expired. */

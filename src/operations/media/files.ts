@@ -57,7 +57,7 @@ export class MediaFiles {
     const grants = await mediaRights.resolveAccess(admission);
     grants.requireRight((await this.findOrThrow(grants, appId, id)).rules, "update");
     const change = parseMediaChange(body, "folderId");
-    receivedDataLimiter.takeRows(toLogEventCause(admission), appId, change.name?.length ?? 0);
+    receivedDataLimiter.countRows(toLogEventCause(admission), appId, change.name?.length ?? 0);
     return transactWithAppLock(db, appId, async (manager) => {
       const before = await this.findOrThrow(grants, appId, id, manager);
       // Another request may have removed the right before this transaction locked the app.
@@ -111,10 +111,10 @@ export class MediaFiles {
     return toFile(row, appId, baseUrl);
   }
 
-  async list(admission: AdmittedRequest, appId: number, paging: { limit?: number | null; offset?: number | null }) {
+  async list(admission: AdmittedRequest, appId: number, pagination: { limit?: number | null; offset?: number | null }) {
     const { read, mediaRights, baseUrl } = this.options;
     const grants = await mediaRights.resolveAccess(admission);
-    const { limit, offset } = parseLimitAndOffset(paging);
+    const { limit, offset } = parseLimitAndOffset(pagination);
     const fileFilter: MediaListConditions = {
       appId,
       fileCondition: "$2::text IS NULL",

@@ -192,10 +192,10 @@ export class MediaFolders {
   private async listFiles(
     { appId, fileCondition, value }: MediaListConditions,
     visibleMedia: VisibleMediaParameters,
-    paging: FolderListingOptions,
+    pagination: FolderListingOptions,
   ) {
     const { read, baseUrl } = this.options;
-    const { limit, offset } = parseLimitAndOffset(paging, LIST_ITEMS_PER_PAGE_MAX);
+    const { limit, offset } = parseLimitAndOffset(pagination, LIST_ITEMS_PER_PAGE_MAX);
     const values = [appId, value, ...(visibleMedia ?? [null, null])];
     const condition = `app_id = $1 AND ${fileCondition} AND ${createVisibleFileSql(visibleMedia)}`;
     const fileRows = await read<FileRow>(
@@ -261,7 +261,7 @@ export class MediaFolders {
     const parentId = parseFolderId(grants, fields["parentId"], "parentId");
     grants.requireRight(await this.readRulesAt(grants, appId, parentId), "create");
     const name = parseMediaName(fields["name"]);
-    receivedDataLimiter.takeRows(toLogEventCause(admission), appId, name.length);
+    receivedDataLimiter.countRows(toLogEventCause(admission), appId, name.length);
     return transactWithAppLock(db, appId, async (manager) => {
       // Another request may have deleted the folder or removed the right before this transaction locked the app.
       grants.requireRight(await this.readRulesAt(grants, appId, parentId, manager), "create");
@@ -285,7 +285,7 @@ export class MediaFolders {
     const grants = await mediaRights.resolveAccess(admission);
     grants.requireRight((await this.findOrThrow(grants, appId, id)).rules, "update");
     const change = parseMediaChange(body, "parentId");
-    receivedDataLimiter.takeRows(toLogEventCause(admission), appId, change.name?.length ?? 0);
+    receivedDataLimiter.countRows(toLogEventCause(admission), appId, change.name?.length ?? 0);
     return transactWithAppLock(db, appId, async (manager) => {
       const before = await this.findOrThrow(grants, appId, id, manager);
       // Another request may have removed the right before this transaction locked the app.

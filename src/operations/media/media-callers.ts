@@ -44,12 +44,12 @@ export const toLogEventCause = ({ caller, address }: AdmittedRequest): LogEventC
 export type ResolveAppUser = (caller: Caller | null) => Promise<{ data: AppUserData } | null>;
 
 export class MediaRightsResolver {
-  constructor(private readonly options: { db: Db; appUserOf: ResolveAppUser }) {}
+  constructor(private readonly options: { db: Db; findAppUser: ResolveAppUser }) {}
 
   /** Returns the app user who is signed in to the page. If there is none, returns the person who owns the token, or null. */
   private async findUser({ caller }: AdmittedRequest): Promise<AppUserData | null> {
-    const { db, appUserOf } = this.options;
-    const signedIn = await appUserOf(caller);
+    const { db, findAppUser } = this.options;
+    const signedIn = await findAppUser(caller);
     if (signedIn) return signedIn.data;
     if (caller?.personId == null) return null;
     const [person] = await rows<AppUserData>(

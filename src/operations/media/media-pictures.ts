@@ -56,7 +56,7 @@ export class MediaPictures {
   }
 
   /** Calls `work`, which processes a picture, as soon as a slot is free. @throws OVERLOADED if too many pictures wait */
-  private async processInTurn<T>(appId: number, work: () => Promise<T>): Promise<T> {
+  private async processInSlot<T>(appId: number, work: () => Promise<T>): Promise<T> {
     const waitingCount = this.waitingByApp.get(appId) ?? 0;
     if (!mayKeyGetSlot(PICTURE_CONVERSIONS_WAITING_MAX, this.waitingCountOfAllApps, waitingCount)) {
       throw createOverloadedError("too many pictures wait to be processed");
@@ -78,10 +78,10 @@ export class MediaPictures {
     appId: number,
     open: () => Readable,
     contentType: string,
-    keep: (clean: AsyncIterable<Buffer>) => Promise<T>,
+    storeCleanBytes: (clean: AsyncIterable<Buffer>) => Promise<T>,
   ): Promise<PictureInspection & { storedCopy: T }> {
-    return this.processInTurn(appId, () =>
-      this.options.pictureProcessor.inspect(open(), contentType, THUMBNAIL_LIMITS, keep),
+    return this.processInSlot(appId, () =>
+      this.options.pictureProcessor.inspect(open(), contentType, THUMBNAIL_LIMITS, storeCleanBytes),
     ).catch((error: unknown) => {
       if (!(error instanceof InvalidPictureError)) throw error;
       throw new ActionError(
@@ -107,7 +107,7 @@ export class MediaPictures {
     // Concurrent requests for the same picture share one conversion.
     const conversion =
       this.pendingPictures.get(key) ??
-      this.processInTurn(appId, async () =>
+      this.processInSlot(appId, async () =>
         this.options.pictureProcessor.resize(await open(), contentType, resizing, RESIZED_PICTURE_MAX_BYTES),
       )
         .then((bytes) => {

@@ -44,11 +44,11 @@ export async function createMedia(options: {
   processId: string;
   receivedDataLimiter: ReceivedDataLimiter;
   logEvents: LogEventStore;
-  appUserOf: ResolveAppUser;
+  findAppUser: ResolveAppUser;
   baseUrl: string;
   log: Logger;
 }) {
-  const { config, db, read, ring, processId, receivedDataLimiter, logEvents, appUserOf, baseUrl, log } = options;
+  const { config, db, read, ring, processId, receivedDataLimiter, logEvents, findAppUser, baseUrl, log } = options;
   const folder = join(config.dataDir, "media");
   const [storeRow] = await rows<{ space: string }>(db, "SELECT space FROM media_store");
   const store = await openBlobStore({ folder, bucket: config.mediaBucket, space: storeRow!.space });
@@ -60,7 +60,7 @@ export async function createMedia(options: {
   const blobs = new MediaBlobs({ db, quotaBytes: config.mediaQuotaMb * MB, log });
   const isOwnStore = async () => (await store.readStoreId()) === (await readMediaStoreId(db));
   const sweep = new MediaSweep({ db, store, uploadReceiver, blobs, isOwnStore, log });
-  const mediaRights = new MediaRightsResolver({ db, appUserOf });
+  const mediaRights = new MediaRightsResolver({ db, findAppUser });
 
   /** Deletes up to BLOBS_PER_DELETION_MAX unused blobs from the media store now. The next sweep (periodic cleanup) deletes the others. */
   async function removeUnused(keys: readonly string[]): Promise<void> {

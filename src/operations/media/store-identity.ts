@@ -41,22 +41,23 @@ export async function claimMediaStore(options: {
 }): Promise<void> {
   const { db, store, storeName, processId, log } = options;
   const identity = await store.readStoreId();
-  const recorded = await readMediaStoreId(db);
-  if (recorded === identity) return;
-  const [use] = await rows<{ isServed: boolean; hasFiles: boolean }>(db, SELECT_STORE_USE, [processId]);
-  const { isServed, hasFiles } = use!;
-  if (recorded !== null && isServed) {
+  const recordedIdentity = await readMediaStoreId(db);
+  if (recordedIdentity === identity) return;
+  const [storeUse] = await rows<{ isServed: boolean; hasFiles: boolean }>(db, SELECT_STORE_USE, [processId]);
+  const { isServed, hasFiles } = storeUse!;
+  if (recordedIdentity !== null && isServed) {
     throw new StartError(
       `${storeName} is not the media store that other running processes of this database use: ${WRONG_STORE_REMEDY}`,
     );
   }
-  if (recorded !== null && hasFiles && isLocalStore(recorded) && isLocalStore(identity)) {
+  if (recordedIdentity !== null && hasFiles && isLocalStore(recordedIdentity) && isLocalStore(identity)) {
     throw new StartError(
       `${storeName} is not the media store that contains the files of this database: ${WRONG_STORE_REMEDY}. ` +
         "If that store is lost, run UPDATE media_store SET identity = NULL",
     );
   }
   // If no row was updated, another process has just stored the ID of its media store. Then this function starts again.
-  if ((await rows(db, RECORD_STORE_IDENTITY, [identity, recorded])).length === 0) return claimMediaStore(options);
-  if (recorded !== null) log.warn({ store: storeName }, "the media store of this database was changed");
+  if ((await rows(db, RECORD_STORE_IDENTITY, [identity, recordedIdentity])).length === 0)
+    return claimMediaStore(options);
+  if (recordedIdentity !== null) log.warn({ store: storeName }, "the media store of this database was changed");
 }

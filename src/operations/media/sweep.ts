@@ -63,15 +63,15 @@ interface MediaSweepOptions {
 export class MediaSweep {
   private isStopped = false;
   private readonly now: () => number;
-  private compareAt: number;
+  private nextCompareAt: number;
 
   constructor(private readonly options: MediaSweepOptions) {
     this.now = options.now ?? Date.now;
-    this.compareAt = this.now() + FIRST_COMPARE_DELAY_MS;
+    this.nextCompareAt = this.now() + FIRST_COMPARE_DELAY_MS;
   }
 
   /** True if no backup is running. A running backup may still read the blobs of deleted files. */
-  private async mayRemove() {
+  private async mayRemoveBlobs() {
     return (await rows<{ free: boolean }>(this.options.db, SELECT_IS_BACKUP_ABSENT, [BACKUP_LOCK_KEY]))[0]!.free;
   }
 
@@ -84,14 +84,14 @@ export class MediaSweep {
 
   private async removeUnused(): Promise<void> {
     const { blobs } = this.options;
-    if (!(await this.mayRemove())) return;
+    if (!(await this.mayRemoveBlobs())) return;
     for (
       let keys = await blobs.listUnusedKeys(BATCH_SIZE);
       keys.length > 0 && !this.isStopped;
       keys = await blobs.listUnusedKeys(BATCH_SIZE)
     ) {
       for (const key of keys) if (!this.isStopped) await this.removeBlob(key);
-      if (keys.length < BATCH_SIZE || !(await this.mayRemove())) return;
+      if (keys.length < BATCH_SIZE || !(await this.mayRemoveBlobs())) return;
     }
   }
 
@@ -109,7 +109,7 @@ export class MediaSweep {
       const orphanKeys = await blobs.listKeysWithoutRow(batch);
       await db.query(RECORD_ORPHANS, [orphanKeys]);
       for (const { key } of await rows<{ key: string }>(db, SELECT_DUE_ORPHANS, [orphanKeys, ORPHAN_WAIT_MS])) {
-        if (!(await this.mayRemove())) break;
+        if (!(await this.mayRemoveBlobs())) break;
         await store.remove(key);
         await db.query(FORGET_ORPHAN, [key]);
         orphanCount += 1;
@@ -157,7 +157,7 @@ export class MediaSweep {
 
   /** Deletes an unused blob and its row. Does nothing while a backup is running; a later sweep then deletes the blob. */
   async removeBlob(key: string): Promise<void> {
-    if (await this.mayRemove()) await this.options.blobs.removeUnlessUsed(key, (key) => this.removeBytes(key));
+    if (await this.mayRemoveBlobs()) await this.options.blobs.removeUnlessUsed(key, (key) => this.removeBytes(key));
   }
 
   /** Deletes blobs that have had no row in the database for ORPHAN_WAIT_MS. Finds files whose blob is missing in the media store. */
@@ -184,10 +184,10 @@ export class MediaSweep {
     // If this process uses another media store than the API processes, all files would seem to be missing.
     if (!(await isOwnStore())) return Date.now() + SWEEP_INTERVAL_MS;
     await this.removeUnused();
-    if (this.now() >= this.compareAt && !this.isStopped) {
-      this.compareAt = this.now() + COMPARE_RETRY_MS;
+    if (this.now() >= this.nextCompareAt && !this.isStopped) {
+      this.nextCompareAt = this.now() + COMPARE_RETRY_MS;
       await this.compare();
-      this.compareAt = this.now() + COMPARE_INTERVAL_MS;
+      this.nextCompareAt = this.now() + COMPARE_INTERVAL_MS;
     }
     return Date.now() + SWEEP_INTERVAL_MS;
   }

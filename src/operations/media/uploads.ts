@@ -82,20 +82,20 @@ const INSERT_FILE = `
 
 /** Slots for concurrent uploads. One app can use at most half (rounded up) of the slots that other apps leave free. */
 class UploadSlots {
-  private readonly byApp = new Map<number, number>();
+  private readonly countsByApp = new Map<number, number>();
   private takenCount = 0;
 
   constructor(private readonly total: number) {}
 
   hasFreeSlot(appId: number): boolean {
-    return mayKeyGetSlot(this.total, this.takenCount, this.byApp.get(appId) ?? 0);
+    return mayKeyGetSlot(this.total, this.takenCount, this.countsByApp.get(appId) ?? 0);
   }
 
   changeUploadCount(appId: number, count: 1 | -1): void {
-    const uploadCount = (this.byApp.get(appId) ?? 0) + count;
+    const uploadCount = (this.countsByApp.get(appId) ?? 0) + count;
     this.takenCount += count;
-    if (uploadCount > 0) this.byApp.set(appId, uploadCount);
-    else this.byApp.delete(appId);
+    if (uploadCount > 0) this.countsByApp.set(appId, uploadCount);
+    else this.countsByApp.delete(appId);
   }
 }
 
@@ -333,7 +333,7 @@ export class Uploads {
   async beginUpload(admission: AdmittedRequest, appId: number, length: number | null): Promise<MediaUploadInProgress> {
     const { mediaRights, receivedDataLimiter } = this.options;
     const grants = await mediaRights.resolveAccess(admission);
-    receivedDataLimiter.takeRows(toLogEventCause(admission), appId, 0);
+    receivedDataLimiter.countRows(toLogEventCause(admission), appId, 0);
     return this.upload(admission, appId, grants, length, this.acquireUploadSlot(appId, grants.isTrusted));
   }
 }

@@ -66,9 +66,9 @@ interface ScriptLoaderOptions {
 
 export class ScriptLoader {
   /** URLs that did not respond, by request. Each request tries a URL only once, although many imported actions can contain the same URL. */
-  private readonly unansweredUrls = new WeakMap<ScriptQuotaRequest, Set<string>>();
+  private readonly unansweredUrlsByAuthor = new WeakMap<ScriptQuotaRequest, Set<string>>();
   /** URLs of stored scripts whose host recently did not respond. A key consists of the app's ID and the URL. */
-  private readonly silentUrls = new LRUCache<string, true>({ max: 1_000, ttl: UNRESPONSIVE_URL_MS });
+  private readonly unresponsiveUrls = new LRUCache<string, true>({ max: 1_000, ttl: UNRESPONSIVE_URL_MS });
 
   constructor(private readonly options: ScriptLoaderOptions) {}
 
@@ -86,15 +86,15 @@ export class ScriptLoader {
     const { connections, scripts, quota, receivedDataLimiter } = this.options;
     const { href, pathname } = new URL(url);
     const unreached: StoredAsset = { name: dependency, url: href, path: pathname, unreached: true };
-    const unansweredByAuthor = this.unansweredUrls.get(author) ?? new Set();
-    if (unansweredByAuthor.has(href)) return unreached;
+    const unansweredUrls = this.unansweredUrlsByAuthor.get(author) ?? new Set();
+    if (unansweredUrls.has(href)) return unreached;
     const source = await fetchScript(connections, dependency, url, limitMs);
     if (source === null) {
-      this.unansweredUrls.set(author, unansweredByAuthor.add(href));
+      this.unansweredUrlsByAuthor.set(author, unansweredUrls.add(href));
       return unreached;
     }
     await quota.countScript(author, dependency, computeSha256Hex(source), source.length);
-    receivedDataLimiter.takeRows(author.caller, author.appId, source.length);
+    receivedDataLimiter.countRows(author.caller, author.appId, source.length);
     const unknownFacts = { package: null, version: null, licence: null, global: null, names: null, parts: [] };
     return toStoredScriptAsset(dependency, await scripts.store(source, unknownFacts));
   }
@@ -111,11 +111,11 @@ export class ScriptLoader {
   ): Promise<StoredAsset> {
     const { changed: _, ...asset } = known;
     const key = `${appId} ${url}`;
-    if (this.silentUrls.has(key)) return known;
+    if (this.unresponsiveUrls.has(key)) return known;
     const source = await fetchScript(this.options.connections, dependency, url, URL_RECHECK_TIMEOUT_MS).catch(
       () => undefined,
     );
-    if (source === null) this.silentUrls.set(key, true);
+    if (source === null) this.unresponsiveUrls.set(key, true);
     if (!source) return known;
     return computeSha256Hex(source) === known.sha256 ? asset : { ...asset, changed: true };
   }

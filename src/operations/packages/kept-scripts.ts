@@ -165,7 +165,7 @@ export class StoredScripts {
    * Returns data about the script of the version that was chosen for a dependency (`spec`); null if no version is stored. If `fresh` is
    * true, the service can use this version without a request to the registry.
    */
-  async findChosen(registry: string, spec: string): Promise<(ScriptFacts & { fresh: boolean }) | null> {
+  async findChosenScript(registry: string, spec: string): Promise<(ScriptFacts & { fresh: boolean }) | null> {
     const key = `${registry} ${spec}`;
     const recentChoice = this.recentChoices.get(key);
     if (recentChoice) return { ...recentChoice, fresh: true };

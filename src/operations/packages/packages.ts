@@ -152,7 +152,7 @@ export class DependencyResolver {
     const { choice, downloadArchives } = await preparePackageDownload(this.registry!, registryRequest, name, range);
     const exactSpec = createChoiceKey({ ...npm, range: choice.version });
     const specs = [createChoiceKey(npm), exactSpec];
-    const chosenScript = await this.scripts.findChosen(this.registry!.registry, exactSpec);
+    const chosenScript = await this.scripts.findChosenScript(this.registry!.registry, exactSpec);
     if (chosenScript) {
       await this.scripts.recordChoice(this.registry!.registry, specs, chosenScript);
       return chosenScript;
@@ -169,7 +169,7 @@ export class DependencyResolver {
     const types = declarations && Buffer.from(JSON.stringify(declarations));
     const bytes = text.length + (types?.length ?? 0);
     await this.quota.countScript(author, dependency, computeSha256Hex(text), bytes);
-    receivedDataLimiter.takeRows(author.caller, author.appId, bytes);
+    receivedDataLimiter.countRows(author.caller, author.appId, bytes);
     const { version } = choice;
     const licence = parts[0]!.licence;
     const script = await this.scripts.store(
@@ -187,7 +187,7 @@ export class DependencyResolver {
         dependency,
         "is not in the catalogue of this service, and npm packages are switched off in this service; use a package of the catalogue or the https URL of a script",
       );
-    const chosenScript = await this.scripts.findChosen(this.registry.registry, createChoiceKey(npm));
+    const chosenScript = await this.scripts.findChosenScript(this.registry.registry, createChoiceKey(npm));
     const script = chosenScript?.fresh
       ? chosenScript
       : await this.downloadAndStoreScript(author, dependency, npm).catch((error: unknown) => {
@@ -210,14 +210,14 @@ export class DependencyResolver {
     if (parsed.kind === "served") return parsed.asset;
     if (known && isStoredScript(known))
       return parsed.kind === "address" ? this.addresses.recheck(author, dependency, parsed.url, known) : known;
-    const leaveQueue = await this.slots[parsed.kind].enter(author.appId);
+    const releaseSlot = await this.slots[parsed.kind].enter(author.appId);
     try {
       const exactDependency = parsed.kind === "npm" && version !== undefined ? { ...parsed, range: version } : parsed;
       return exactDependency.kind === "npm"
         ? await this.resolveNpmScript(author, dependency, exactDependency)
         : await this.addresses.storeScript(author, dependency, exactDependency.url);
     } finally {
-      leaveQueue();
+      releaseSlot();
     }
   }
 
@@ -225,11 +225,11 @@ export class DependencyResolver {
   private async downloadUrlScript(author: ScriptQuotaRequest, dependency: string): Promise<StoredAsset | null> {
     const parsed = parseDependency(dependency, this.options.catalogue);
     if (parsed.kind !== "address") return null;
-    const leaveQueue = await this.slots.address.enter(author.appId);
+    const releaseSlot = await this.slots.address.enter(author.appId);
     try {
       return await this.addresses.storeScript(author, dependency, parsed.url, URL_RECHECK_TIMEOUT_MS);
     } finally {
-      leaveQueue();
+      releaseSlot();
     }
   }
 
@@ -321,7 +321,7 @@ export class DependencyResolver {
     dependencies: readonly string[],
     knownAssets: readonly StoredAsset[],
   ): Promise<ResolvedDependencies> {
-    const late: StoredAsset[] = [];
+    const lateAssets: StoredAsset[] = [];
     let fault: unknown = null;
     const deadline = performance.now() + MISSING_SCRIPTS_TIMEOUT_MS;
     const missingDependencies = [...new Set(dependencies)].filter(
@@ -331,12 +331,12 @@ export class DependencyResolver {
       if (performance.now() > deadline) break;
       try {
         const asset = await this.downloadUrlScript(author, dependency);
-        if (asset && isStoredScript(asset)) late.push(asset);
+        if (asset && isStoredScript(asset)) lateAssets.push(asset);
       } catch (error) {
         fault ??= error;
       }
     }
-    return { ...NO_RESOLVED_DEPENDENCIES, lateAssets: late, firstError: fault };
+    return { ...NO_RESOLVED_DEPENDENCIES, lateAssets, firstError: fault };
   }
 
   /** Reads the assets (records of scripts) of an exported action. Skips invalid records and unknown scripts. */

@@ -32,7 +32,10 @@ function createQuotaError(dependency: string): ActionError {
 
 export class ScriptQuota {
   /** Upper bound of the total script bytes, by app. If it is unknown or exceeds the limit, the exact total is computed. */
-  private readonly upperBounds = createBoundedCache<number, number>(10_000, { ttl: SIZE_CACHE_MS, noUpdateTTL: true });
+  private readonly upperBoundsByApp = createBoundedCache<number, number>(10_000, {
+    ttl: SIZE_CACHE_MS,
+    noUpdateTTL: true,
+  });
   /** Hashes of the scripts that a request has already counted. */
   private readonly countedScriptsByAuthor = new WeakMap<ScriptQuotaRequest, Set<string>>();
 
@@ -47,13 +50,13 @@ export class ScriptQuota {
     const countedScripts = this.countedScriptsByAuthor.get(author) ?? new Set();
     this.countedScriptsByAuthor.set(author, countedScripts);
     if (countedScripts.has(sha256)) return;
-    const knownBytes = this.upperBounds.get(appId);
+    const knownBytes = this.upperBoundsByApp.get(appId);
     let total = knownBytes === undefined ? Number.POSITIVE_INFINITY : knownBytes + bytes;
     if (total > STORED_SCRIPTS_PER_APP_MAX_BYTES)
       total = await this.scripts.sumScriptBytes(appId, [...countedScripts], { sha256, bytes });
     if (total > STORED_SCRIPTS_PER_APP_MAX_BYTES) throw createQuotaError(dependency);
     countedScripts.add(sha256);
-    this.upperBounds.set(appId, total);
+    this.upperBoundsByApp.set(appId, total);
   }
 
   /**

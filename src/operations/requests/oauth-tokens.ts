@@ -192,14 +192,14 @@ export class OauthTokens {
     appId: number,
     binding: SecretBinding,
     value: unknown,
-    { basis, rejected }: { basis: string; rejected: string | null },
+    { basis, rejectedToken }: { basis: string; rejectedToken: string | null },
   ): Promise<AccessToken> {
     const { db, settings } = this.options;
     const secrets = parseClientSecrets(binding, value);
     let token: AccessToken | null = null;
     const storeToken = async (manager: EntityManager): Promise<AccessToken> => {
       const storedToken = await this.readStoredToken(manager, appId, binding, basis);
-      if (storedToken && this.isFresh(storedToken) && storedToken.accessToken !== rejected) return storedToken;
+      if (storedToken && this.isFresh(storedToken) && storedToken.accessToken !== rejectedToken) return storedToken;
       const refreshToken =
         binding.grant === "refresh_token" ? (storedToken?.refreshToken ?? secrets.refreshToken) : null;
       if (token === null) {
@@ -223,28 +223,30 @@ export class OauthTokens {
 
   /**
    * Returns a valid access token of the binding. `value` is the value of the setting at the version `version` of the app's secrets.
-   * @param rejected token that the origin has rejected; the returned token differs from it if possible
+   * @param rejectedToken token that the origin has rejected; the returned token differs from it if possible
    * @throws OutgoingError
    */
   async getAccessToken(
     appId: number,
     binding: SecretBinding,
     { value, version }: { value: unknown; version: number },
-    rejected: string | null = null,
+    rejectedToken: string | null = null,
   ): Promise<string> {
     const id = `${appId} ${createEncryptionLabel(binding)}`;
     const basis = computeTokenFingerprint(binding, value);
     const hit = this.cachedTokens.get(id);
     const mayReplace = hit?.replacedAt == null || hit.replacedAt + REPLACEMENT_INTERVAL_MS < this.now();
     const isCurrent = hit?.basis === basis && hit.version === version;
-    if (hit && isCurrent && this.isFresh(hit) && !(hit.accessToken === rejected && mayReplace)) return hit.accessToken;
+    if (hit && isCurrent && this.isFresh(hit) && !(hit.accessToken === rejectedToken && mayReplace))
+      return hit.accessToken;
     const pendingFetch = this.pendingFetches.get(id);
     if (pendingFetch) return pendingFetch;
-    const replacedAtBefore = (token: AccessToken) => (hit?.accessToken === token.accessToken ? hit.replacedAt : null);
+    const getPreviousReplacedAt = (token: AccessToken) =>
+      hit?.accessToken === token.accessToken ? hit.replacedAt : null;
     const tokenPromise = (async () => {
-      const leaveQueue = await this.fetchSemaphore.enter(appId);
+      const releaseFetchSlot = await this.fetchSemaphore.enter(appId);
       try {
-        const token = await this.renewToken(appId, binding, value, { basis, rejected });
+        const token = await this.renewToken(appId, binding, value, { basis, rejectedToken });
         if (this.cachedTokens.size >= CACHED_TOKENS_MAX) this.cachedTokens.clear();
         this.cachedTokens.set(id, {
           ...token,
@@ -252,12 +254,12 @@ export class OauthTokens {
           key: binding.key,
           basis,
           version,
-          replacedAt: rejected === null ? replacedAtBefore(token) : this.now(),
+          replacedAt: rejectedToken === null ? getPreviousReplacedAt(token) : this.now(),
         });
         this.changeCount += 1;
         return token.accessToken;
       } finally {
-        leaveQueue();
+        releaseFetchSlot();
         this.pendingFetches.delete(id);
       }
     })();
@@ -275,7 +277,7 @@ export class OauthTokens {
   }
 
   /** Returns a number that changes with each added or replaced token. A cached secret scanner is valid while the number stays the same. */
-  generation(_appId: number): number {
+  getGeneration(_appId: number): number {
     return this.changeCount;
   }
 }

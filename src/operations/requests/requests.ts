@@ -45,7 +45,7 @@ export function createOutgoingRequestModules(options: {
   const tokens = new OauthTokens({ db, settings, sender });
   const { allowPrivateNetwork } = config;
   const bindings = new SecretBindingStore({ db, settings, scannerCache, tokens, allowPrivateNetwork });
-  const requests = new RunRequestSender({ sender, bindings: bindings.ofRuns, log });
+  const requests = new RunRequestSender({ sender, bindings: bindings.runBindings, log });
   return {
     requestSender: sender,
     bindings,

@@ -55,7 +55,7 @@ export interface SecretBindings {
   /** Returns the credential of a binding. @throws OutgoingError POLICY if the app has no binding of this setting for the origin */
   getCredential(appId: number, key: string, origin: string): Promise<RequestCredential>;
   /** Returns the scanner that finds and masks the secret values in responses; null if the app has no bindings. */
-  getScan(appId: number): Promise<SecretScanner | null>;
+  getScanner(appId: number): Promise<SecretScanner | null>;
 }
 
 const FAILED_BEFORE_SENDING_MESSAGE = "the service could not send this request";
@@ -104,9 +104,9 @@ export class RunRequestSender {
     type: RequestDescription["responseType"],
     signal: AbortSignal,
   ): Promise<EncodedOutgoingResponse> {
-    const scan = await retryInOutage(signal, () => this.options.bindings.getScan(run.appId));
+    const scanner = await retryInOutage(signal, () => this.options.bindings.getScanner(run.appId));
     const text = type === "bytes" ? null : decodeResponseText(response);
-    const maskedResponse = scan && (await maskResponse(scan, response, text));
+    const maskedResponse = scanner && (await maskResponse(scanner, response, text));
     for (const key of maskedResponse?.keys ?? []) {
       const warning = `The response of ${response.origin} held the value of the setting ${key}, which was masked`;
       run.printLine({ level: "warn", at: Date.now(), text: warning });

@@ -83,14 +83,14 @@ function parseTestInput(body: unknown): BindingTestInput {
 
 interface SecretBindingTesterOptions {
   db: Db;
-  bindings: Pick<SecretBindingStore, "list"> & { ofRuns: SecretBindings };
+  bindings: Pick<SecretBindingStore, "list"> & { runBindings: SecretBindings };
   requests: RunRequestSender;
 }
 
 export class SecretBindingTester {
   constructor(private readonly options: SecretBindingTesterOptions) {}
 
-  async uses(appId: number): Promise<BindingUse[]> {
+  async listUses(appId: number): Promise<BindingUse[]> {
     const { db } = this.options;
     const { bindings: all } = await this.options.bindings.list(appId);
     const escapedKeys = all.map(({ key }) => key.replace(/[.*+?^${}()|[\]\\]/g, "\\$&"));
@@ -122,14 +122,14 @@ export class SecretBindingTester {
         `the app has no secret binding ${describeValue(key)} for ${describeValue(origin)}`,
       );
     }
-    const scan = await this.options.bindings.ofRuns.getScan(appId);
+    const scanner = await this.options.bindings.runBindings.getScanner(appId);
     await recordChange(db.manager, caller, { appId, type: "app.secretBindings.test", data: { key, origin, method } });
     let requestSummary: OutgoingHopSummary | null = null;
     const { send } = requests.beginRun({
       appId,
       environment: "server",
       origins: [origin],
-      findInUrl: async (text) => scan?.findInUrl(text) ?? null,
+      findInUrl: async (text) => scanner?.findInUrl(text) ?? null,
       printLine: () => undefined,
       onHostContacted: () => undefined,
       startRequestSpan: () => (ended) => {

@@ -49,7 +49,7 @@ export class SecretBindingStore {
     allowPrivateNetwork: this.options.allowPrivateNetwork,
   });
   private readonly preparedByApp = new LRUCache<number, PreparedBindings>({ max: CACHED_APPS_MAX });
-  readonly ofRuns: SecretBindings = {
+  readonly runBindings: SecretBindings = {
     getCredential: async (appId, key, origin): Promise<RequestCredential> => {
       const { bindings, values, version } = await this.readCurrentBindings(appId);
       const binding = bindings.find((binding) => binding.key === key && binding.origin === origin);
@@ -61,9 +61,9 @@ export class SecretBindingStore {
         this.options.tokens.getAccessToken(appId, binding, { value, version }, rejected),
       );
     },
-    getScan: async (appId) => {
+    getScanner: async (appId) => {
       const state = await this.readCurrentBindings(appId);
-      return state.bindings.length === 0 ? null : this.scanOf(appId, state);
+      return state.bindings.length === 0 ? null : this.createScanner(appId, state);
     },
   };
 
@@ -98,7 +98,7 @@ export class SecretBindingStore {
     const values = new Map(
       input.filter(({ value }) => value !== undefined).map((binding) => [binding.key, binding.value]),
     );
-    await settings.writeBound(manager, caller, appId, Object.fromEntries(values));
+    await settings.writeBoundSettings(manager, caller, appId, Object.fromEntries(values));
   }
 
   /** Returns the app's current bindings and the values of their settings. Needs only one query if nothing has changed. */
@@ -110,14 +110,14 @@ export class SecretBindingStore {
     const { bindings } = await this.readBindings(appId);
     const boundKeys = new Set(bindings.map(({ key }) => key));
     const values = boundKeys.size === 0 ? null : await settings.secretValues.read(appId);
-    const entries = values?.underscore.filter(([key]) => boundKeys.has(key)) ?? [];
+    const entries = values?.privateAndProtected.filter(([key]) => boundKeys.has(key)) ?? [];
     // If the values change between the two reads, the next request reads them again, because the version was read first.
     const preparedNow = { version, bindings, values: new Map(entries) };
     this.preparedByApp.set(appId, preparedNow);
     return preparedNow;
   }
 
-  private scanOf(appId: number, { version, values }: PreparedBindings): SecretScanner | null {
+  private createScanner(appId: number, { version, values }: PreparedBindings): SecretScanner | null {
     const { scannerCache, tokens } = this.options;
     const secrets = [...values, ...tokens.listKnownTokens(appId)].flatMap(([key, value]) =>
       findSecretsInSettingValue(key, value),
@@ -126,7 +126,7 @@ export class SecretBindingStore {
     const forms = secrets.flatMap(({ name, value, mustMatchWhole }) =>
       mustMatchWhole ? [] : listSecretEncodings(value).map((form) => ({ name, value: form, mustMatchWhole: false })),
     );
-    return scannerCache.getScanner(`bound ${appId}`, `bound ${appId}:${version}:${tokens.generation(appId)}`, [
+    return scannerCache.getScanner(`bound ${appId}`, `bound ${appId}:${version}:${tokens.getGeneration(appId)}`, [
       ...secrets,
       ...forms,
     ]);
