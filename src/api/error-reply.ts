@@ -196,12 +196,12 @@ export function createGraphqlErrorFormatter({
   measures,
   log,
 }: {
-  measures: Pick<ServiceMetrics, "refused">;
+  measures: Pick<ServiceMetrics, "countRefusal">;
   log: Logger;
 }): FormatError {
   return (error) => {
     const formattedError = formatGraphqlError(error, log);
-    measures.refused(formattedError.extensions?.["status"] as Status);
+    measures.countRefusal(formattedError.extensions?.["status"] as Status);
     return formattedError;
   };
 }

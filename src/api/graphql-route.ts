@@ -42,7 +42,7 @@ export interface GraphqlOptions {
   resolvers: Resolvers;
   documents: GraphqlDocumentChecker;
   pages: BuiltPageSender;
-  measures: Pick<ServiceMetrics, "refused">;
+  measures: Pick<ServiceMetrics, "countRefusal">;
   tracing: RequestTracing;
   graphqlDocuments: "any" | "persisted";
   log: Logger;

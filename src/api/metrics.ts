@@ -107,7 +107,7 @@ function registerVitalSignMetrics(
       "Ticks of schedules that fall due within the next minute.",
       (vitalSigns) => vitalSigns.ticksDue,
     ),
-    registerGauge("svc_schedules", "Live versions with a schedule.", (vitalSigns) => vitalSigns.schedules),
+    registerGauge("svc_schedules", "Live versions with a schedule.", (vitalSigns) => vitalSigns.scheduleCount),
     registerGauge("svc_runs_queued", "Queued runs.", (vitalSigns) => vitalSigns.queued),
     registerGauge("svc_runs_running", "Runs in progress.", (vitalSigns) => vitalSigns.running),
     registerGauge(
@@ -124,7 +124,7 @@ function registerVitalSignMetrics(
     for (const setGauge of gaugeSetters) setGauge(vitalSigns);
     setQueues(vitalSigns);
     // Only runners count runs. Prometheus must read the counters of a new app as 0 first, so they are created before each read.
-    if (vitalSigns && runner) measures.startApps(vitalSigns.apps);
+    if (vitalSigns && runner) measures.startApps(vitalSigns.newestAppIds);
     for (const role of PROCESS_ROLES) {
       if (vitalSigns) instances.set({ role }, vitalSigns.instances[role] ?? 0);
       else instances.remove({ role });

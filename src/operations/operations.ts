@@ -11,7 +11,7 @@ import { createAccessChecks } from "./access/access-checks.js";
 import { AppTokens } from "./access/app-tokens.js";
 import { Credentials } from "./access/credentials.js";
 import { People } from "./access/people.js";
-import { RejectionDelay } from "./access/refusal-delay.js";
+import { RejectionDelay } from "./access/rejection-delay.js";
 import { ToolCallLog } from "./access/tool-calls.js";
 import { createAccountModules } from "./accounts/people-accounts.js";
 import { createInvitationMailer, createServiceMailer } from "./accounts/service-mail.js";
@@ -131,12 +131,12 @@ function createTriggerModules(
   { config, db, now }: ProcessDependencies,
   {
     enqueuer,
-    runWords,
+    runSearch,
     ...parts
   }: {
     scheduler: Scheduler;
     enqueuer: Enqueuer;
-    runWords: RunSearch;
+    runSearch: RunSearch;
     logEvents: LogEventStore;
   },
 ) {
@@ -144,9 +144,9 @@ function createTriggerModules(
   return {
     ...parts,
     readWeek: createScheduleWeekReader({ db, now, defaultTimezone }),
-    runQueries: new RunQueries(db, runWords),
+    runQueries: new RunQueries(db, runSearch),
     replayer: new RunReplayer(db, enqueuer),
-    readStatistics: createRunStatisticsReader({ db, runWords }),
+    readStatistics: createRunStatisticsReader({ db, runSearch }),
     runBacktest: createBacktestRunner(db),
     pause: new SchedulePause(db),
   };
@@ -246,14 +246,18 @@ function createManifestModules(
   return { manifests, stages, git, promotions: new StagePromotions({ ...options, manifests }) };
 }
 
+function createEventModules({ config, db, diskSpace }: ProcessDependencies) {
+  const receivedDataLimiter = new ReceivedDataLimiter({ quotaBytes: config.intakeQuotaMb * 2 ** 20, diskSpace });
+  const queueLimits = new QueueLimits(db, readQueueBounds(config));
+  return { receivedDataLimiter, queueLimits, logEvents: new LogEventStore({ db, queueLimits, receivedDataLimiter }) };
+}
+
 export async function createOperations(processDependencies: ProcessDependencies) {
   const { config, db, notifications, diskSpace, baseUrl, now, measures, log } = processDependencies;
   const access = createAccessModules(processDependencies);
   const { credentials, accessChecks, people } = access;
-  const receivedDataLimiter = new ReceivedDataLimiter({ quotaBytes: config.intakeQuotaMb * 2 ** 20, diskSpace });
-  const queueLimits = new QueueLimits(db, readQueueBounds(config));
-  const logEvents = new LogEventStore({ db, queueLimits, receivedDataLimiter });
-  const ofEvents = { logEvents, receivedDataLimiter };
+  const { queueLimits, ...eventOptions } = createEventModules(processDependencies);
+  const { logEvents, receivedDataLimiter } = eventOptions;
   const ring = createKeyRing({ keys: config.settingsKeys, path: getSettingsKeyFilePath(config.dataDir) });
   const dataKeys = new DataKeys({ db, ring });
   await dataKeys.start();
@@ -261,34 +265,35 @@ export async function createOperations(processDependencies: ProcessDependencies)
   const needsSecondFactor = (appId: number) => messaging.verification.needsSecondFactor(appId);
   const userChanged = (caller: Caller, appId: number) => messaging.notificationModules.userChanged(caller, appId);
   const hookMessageStore = createHookMessageStore(accessChecks, () => messaging.messagingModules.outboxWriter);
-  const ofStore = { ring, ...ofEvents, readSession: people.session, needsSecondFactor, userChanged, hookMessageStore };
-  const store = createDataSourceModules({ ...processDependencies, ...ofStore });
-  const { sessionOf } = store;
-  const userOf = (caller: Caller | null) => store.appUsers.userOf(caller);
-  const settings = new Settings({ db, dataKeys, baseUrl, clientTimeoutMs, sessionOf, ...ofEvents });
-  const apps = new Apps({ db, credentials, people, settings, ...ofEvents });
+  const storeOptions = { ring, ...eventOptions, readSession: people.session, needsSecondFactor, userChanged };
+  const store = createDataSourceModules({ ...processDependencies, ...storeOptions, hookMessageStore });
+  const { readAppSession } = store;
+  const findAppUser = (caller: Caller | null) => store.appUsers.findUserOfCaller(caller);
+  const settings = new Settings({ db, dataKeys, baseUrl, clientTimeoutMs, readAppSession, ...eventOptions });
+  const apps = new Apps({ db, credentials, people, settings, ...eventOptions });
   const { catalogue, addAssetUrls, packages } = createDependencyModules(processDependencies, receivedDataLimiter);
   const scheduler = new Scheduler({ db, now, defaultTimezone, measures });
   const endpoints = new TriggerEndpoints({ db, dataKeys, baseUrl });
   const triggerIndex = new TriggerIndex({ now, defaultTimezone });
-  const ofAuthoring = { packages, addAssetUrls, triggerIndex, endpoints, serverTimeoutMs, allowPrivateNetwork };
-  const authoring = createAuthoringModules({ db, ...ofAuthoring, log });
+  const authoringOptions = { packages, addAssetUrls, triggerIndex, endpoints, serverTimeoutMs, allowPrivateNetwork };
+  const authoring = createAuthoringModules({ db, ...authoringOptions, log });
   const scannerCache = createSecretScannerCache();
   const integrations = createIntegrationModules(processDependencies, { settings, scannerCache, logEvents });
-  const ofRuns = { ...integrations, settings, sessionOf, scannerCache, userOf, credentials, catalogue, packages };
+  const runOptions = { ...integrations, settings, readAppSession, scannerCache, findAppUser, credentials };
   const onRenewal = (mayDeclareDead: boolean) =>
     messaging.recover(mayDeclareDead).then(() => definitions.git.webhooks.recover(mayDeclareDead));
-  const running = createRunComponents(processDependencies, { ...ofRuns, queueLimits, receivedDataLimiter, onRenewal });
-  const { repository, lease, enqueuer, runWords } = running;
-  const ofMessaging = { settings, store, scannerCache, ...ofEvents, userChanged, processId: lease.holder };
-  const messaging = createMessagingAndNotificationModules(processDependencies, ofMessaging);
-  const ofClients = { credentials, notifications, repository, ...ofEvents, diskSpace, addAssetUrls, userOf };
+  const queueOptions = { queueLimits, receivedDataLimiter, onRenewal };
+  const running = createRunComponents(processDependencies, { ...runOptions, catalogue, packages, ...queueOptions });
+  const { repository, lease, enqueuer, runSearch } = running;
+  const messagingOptions = { settings, store, scannerCache, ...eventOptions, userChanged, processId: lease.holder };
+  const messaging = createMessagingAndNotificationModules(processDependencies, messagingOptions);
+  const clientOptions = { credentials, repository, ...eventOptions, diskSpace, addAssetUrls, findAppUser };
   const clientConfig = { timeoutMs: clientTimeoutMs, allowHttp: allowPrivateNetwork };
-  const clients = createClientModules({ db, ...ofClients, ...clientConfig, log });
-  const ofMedia = { ring, processId: lease.holder, ...ofEvents, appUserOf: userOf };
-  const media = await createMedia({ config, db, read: store.read, ...ofMedia, baseUrl, log });
-  const ofManifests = { db, settings, ...ofEvents, apps, packages, ...store, ...authoring, ...integrations };
-  const definitions = createManifestModules(processDependencies, { ...access, ...ofManifests, holder: lease.holder });
+  const clients = createClientModules({ db, notifications, ...clientOptions, ...clientConfig, log });
+  const mediaOptions = { ring, processId: lease.holder, ...eventOptions, findAppUser };
+  const media = await createMedia({ config, db, read: store.read, ...mediaOptions, baseUrl, log });
+  const manifestOptions = { holder: lease.holder, ...access, ...eventOptions, ...store, ...authoring, ...integrations };
+  const definitions = createManifestModules(processDependencies, { db, settings, apps, packages, ...manifestOptions });
   return {
     ...running,
     ...integrations,
@@ -297,14 +302,14 @@ export async function createOperations(processDependencies: ProcessDependencies)
     settings,
     apps,
     authoring,
-    ...createHttpTriggerModules(processDependencies, { ...running, ...access, endpoints, ...ofEvents, settings }),
+    ...createHttpTriggerModules(processDependencies, { ...running, ...access, endpoints, ...eventOptions, settings }),
     ...definitions,
     actionFeed: new ActionChangeFeed({ db, notifications, log }),
-    appVersions: new AppVersions({ db, settings, ...ofEvents, checkETag: (...target) => apps.checkETag(...target) }),
+    appVersions: new AppVersions({ db, settings, ...eventOptions, checkETag: apps.checkETag.bind(apps) }),
     listAuditEntries: ((appId, options, reserve) =>
       listAuditEntries(db, appId, options, reserve)) satisfies ListAuditLog,
     ...createProgramModules({ db, accessChecks, credentials }),
-    triggers: createTriggerModules(processDependencies, { scheduler, enqueuer, runWords, logEvents }),
+    triggers: createTriggerModules(processDependencies, { scheduler, enqueuer, runSearch, logEvents }),
     ...createUpkeepModules(processDependencies, scheduler, queueLimits),
     dataKeys,
     clients,

@@ -34,8 +34,8 @@ interface RunComponentsOptions {
   queueLimits: QueueLimits;
   receivedDataLimiter: ReceivedDataLimiter;
   settings: Settings;
-  sessionOf: ReadAppSession;
-  userOf: FindAppUser;
+  readAppSession: ReadAppSession;
+  findAppUser: FindAppUser;
   scannerCache: SecretScannerCache;
   requests: RunRequestSender;
   /** Called after each renewal of this process's lease. If `mayDeclareDead` is true, processes with an expired lease count as crashed. */
@@ -59,7 +59,7 @@ async function settleRuns(
   if (lost > 0) log.warn({ lost }, "ended runs that no process was executing any more");
   measures.countLostRuns(lost);
   await repository.finishOverdueInBrowsers(config.clientTimeoutMs);
-  measures.ticks("late", await repository.skipLateRuns());
+  measures.countTicks("late", await repository.skipLateRuns());
   await dispatcher.startQueuedChildRuns();
 }
 
@@ -121,7 +121,7 @@ export function createRunComponents(processDependencies: ProcessDependencies, pa
     enqueuer,
     runs: new Runs({ ...parts, ...runsOptions }),
     admission,
-    runWords: new RunSearch(db),
+    runSearch: new RunSearch(db),
     backlogs: new QueuedRuns(db, queueLimits, (appId) => secrets.hasSecrets(appId)),
   };
 }

@@ -30,7 +30,7 @@ export async function startScheduler(
 ): Promise<void> {
   const { config, clock, log, releases, readinessChecks } = startContext;
   if (!config.roles.has("scheduler")) return;
-  const ticker = createTicker({ work: () => scheduler.claimDue(), msUntil: clock.msUntil, log });
+  const ticker = createTicker({ work: () => scheduler.claimDueSchedules(), msUntil: clock.msUntil, log });
   notifications.listen(SCHEDULE_CHANNEL, ticker.wake);
   notifications.onGap(ticker.wake);
   await ticker.start();
@@ -51,9 +51,10 @@ export async function startSendingMessages(
   releases.add("mail", () => messagingModules.stop());
   const { sender } = messagingModules;
   const isScheduler = config.roles.has("scheduler");
-  const sendDue = async () => (!isScheduler && (await vitals.isRoleRunning("scheduler")) ? null : sender.sendDue());
+  const sendDueMessages = async () =>
+    !isScheduler && (await vitals.isRoleRunning("scheduler")) ? null : sender.sendDueMessages();
   const tickerOptions = isScheduler ? {} : { sleepMaxMs: ALERTS_INTERVAL_MS };
-  const ticker = createTicker({ work: sendDue, msUntil: clock.msUntil, ...tickerOptions, log });
+  const ticker = createTicker({ work: sendDueMessages, msUntil: clock.msUntil, ...tickerOptions, log });
   sender.onDeliveryEnd(ticker.wake);
   notifications.listen(QUEUED_MESSAGE_CHANNEL, ticker.wake);
   notifications.onGap(ticker.wake);
@@ -69,7 +70,7 @@ export async function startAlerts(
 ): Promise<void> {
   const { clock, log, releases, gracePeriodEnded } = startContext;
   const tickerOptions = { msUntil: clock.msUntil, sleepMaxMs: ALERTS_INTERVAL_MS, log };
-  const tickers = [() => watch.checkRules(), () => delivery.deliverDue()].map((work) =>
+  const tickers = [() => watch.checkRules(), () => delivery.sendDueAlerts()].map((work) =>
     createTicker({ work, ...tickerOptions }),
   );
   const [, deliveryTicker] = tickers;
@@ -89,7 +90,7 @@ export async function startNotifications(
   const { config, clock, log, releases, gracePeriodEnded } = startContext;
   if (!config.roles.has("scheduler")) return;
   const { service, push } = notificationModules;
-  const tickers = [() => service.publishDue(), () => push.sendDue()].map((work) =>
+  const tickers = [() => service.publishDueNotifications(), () => push.sendDuePushes()].map((work) =>
     createTicker({ work, msUntil: clock.msUntil, log }),
   );
   const [, pushTicker] = tickers;
@@ -109,7 +110,7 @@ export async function startGitPulls(
   if (!config.roles.has("api")) return;
   const { webhooks } = git;
   const ticker = createTicker({
-    work: () => webhooks.deliverDue(),
+    work: () => webhooks.startDuePulls(),
     msUntil: clock.msUntil,
     sleepMaxMs: GIT_WEBHOOKS_INTERVAL_MS,
     log,
@@ -121,15 +122,15 @@ export async function startGitPulls(
 
 export function startCleaner(
   startContext: ServiceStartContext,
-  { retention, runWords, trimming, store, media, packages, tokens, stages }: Operations,
+  { retention, runSearch, trimming, store, media, packages, tokens, stages }: Operations,
 ): void {
   const { config, log, releases } = startContext;
   if (!config.roles.has("scheduler")) return;
   const tickerOptions = { msUntil: (time: number) => time - Date.now(), sleepMaxMs: CLEANER_SLEEP_MAX_MS, log };
   const periodicWork = [
     () => retention.clean(),
-    () => retention.makeAhead(),
-    () => runWords.gather(),
+    () => retention.createPartitionsAhead(),
+    () => runSearch.indexEndedRuns(),
     () => trimming.trim(),
     () => store.upkeep.clean(),
     () => tokens.warnOfExpiry(),
@@ -143,7 +144,7 @@ export function startCleaner(
   store.start();
   releases.add("cleaner", () => {
     retention.stop();
-    runWords.stop();
+    runSearch.stop();
     trimming.stop();
     store.upkeep.stop();
     stages.stop();

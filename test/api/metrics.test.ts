@@ -163,14 +163,14 @@ describe("the counter of runs by app and outcome", () => {
 describe("the metrics of one process", () => {
   const NOW: VitalSigns = {
     scheduleLagMs: 0,
-    schedules: 0,
+    scheduleCount: 0,
     ticksDue: 700,
     queued: 7,
     running: 2,
     oldestQueuedMs: 12_500,
     queues: [{ appId: 3, queued: 7, oldestMs: 12_500 }],
     instances: { runner: 1 },
-    apps: [3],
+    newestAppIds: [3],
   };
   const createRunnerMetrics = (vitals: () => Promise<VitalSigns>, isClaimingRuns: boolean) =>
     createMetrics({

@@ -60,12 +60,17 @@ describe("secret bindings", () => {
     const read = async (appId: number) => {
       reads += 1;
       if (reads === 1) await bound.bind([{ key: "_late", origin: "https://b.example", in: "header" }]);
-      return { version: await readVersion(appId), forgotten: 0, underscore: [["_late", SECRET]], entries: [] };
+      return {
+        version: await readVersion(appId),
+        deletedUpToVersion: 0,
+        privateAndProtected: [["_late", SECRET]],
+        entries: [],
+      };
     };
     const parts = { db: service.db, settings: { secretValues: { readVersion, read } }, allowPrivateNetwork: true };
     const stored = new SecretBindingStore(parts as unknown as ConstructorParameters<typeof SecretBindingStore>[0]);
-    await stored.ofRuns.getCredential(service.appId, "_late", "https://a.example");
-    await stored.ofRuns.getCredential(service.appId, "_late", "https://b.example");
+    await stored.runBindings.getCredential(service.appId, "_late", "https://a.example");
+    await stored.runBindings.getCredential(service.appId, "_late", "https://b.example");
     expect(reads).to.equal(2);
   });
 

@@ -26,7 +26,7 @@ const rules = groups.flatMap((group) => group.rules);
 const HEALTHY_VITALS: VitalSigns = {
   ...{
     scheduleLagMs: 0,
-    schedules: 4,
+    scheduleCount: 4,
     ticksDue: 4,
     queued: 1,
     running: 2,
@@ -34,7 +34,7 @@ const HEALTHY_VITALS: VitalSigns = {
     queues: [{ appId: 1, queued: 1, oldestMs: 100 }],
   },
   instances: { api: 1, scheduler: 1, runner: 1 },
-  apps: [1],
+  newestAppIds: [1],
 };
 const RUN: EndedRunFacts = { appId: 1, trigger: "manual", mode: "isolate", outcome: "completed", durationMs: 20 };
 
@@ -99,13 +99,13 @@ const FAULTS: Record<string, (service: Process) => unknown> = {
       measures.countEndedRun({ ...RUN, outcome });
   },
   SvcRunsLost: ({ measures }) => measures.countLostRuns(1),
-  SvcTicksSkipped: ({ measures }) => measures.ticks("down", 3),
+  SvcTicksSkipped: ({ measures }) => measures.countTicks("down", 3),
   SvcBrowsersLost: ({ measures }) => {
     for (let count = 0; count < 3; count += 1) measures.countBrowserLoss("browser");
   },
   SvcNoBrowser: ({ state }) => Object.assign(state, { browsers: 0 }),
   SvcRefusals: ({ measures }) => {
-    for (let count = 0; count < 11; count += 1) measures.refused("OVERLOADED");
+    for (let count = 0; count < 11; count += 1) measures.countRefusal("OVERLOADED");
   },
   SvcConnectionsShort: ({ state }) => Object.assign(state, { waiting: 21 }),
   SvcDatabaseDiskFull: ({ state }) => Object.assign(state, { diskFull: true }),
@@ -129,7 +129,7 @@ describe("the alerting rules", () => {
     const service = createProcess();
     const before = await service.scrape();
     for (let count = 0; count < 50; count += 1) service.measures.countEndedRun(RUN);
-    service.measures.ticks("queued", 4);
+    service.measures.countTicks("queued", 4);
     const after = await service.scrape();
     for (const { alert, expr } of rules) expect(evaluate(expr, before, after), alert).to.deep.equal([]);
   });

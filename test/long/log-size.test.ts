@@ -197,7 +197,7 @@ describe(`a log of ${LARGE_LOG_ENTRIES} entries beside one of ${SMALL_LOG_ENTRIE
     await until(() => runs.length > QUIET_RUNS, 300_000);
     const start = performance.now();
     // With this retention, all partitions are too old.
-    expect(await new Partitions({ db: large.db, days: -2 }).dropOld()).to.be.at.least(2 * (DAYS - 1));
+    expect(await new Partitions({ db: large.db, days: -2 }).dropOldPartitions()).to.be.at.least(2 * (DAYS - 1));
     const end = performance.now();
     const ended = runs.length;
     await until(() => runs.length > ended + QUIET_RUNS, 300_000);

@@ -56,7 +56,7 @@ describe("the cache of built code", () => {
       for (let index = 0; index < count; index += 1) {
         const file = `async function execute() { return ${index}; } //`.padEnd(MANIFEST_MAX_BYTES / count, "x");
         const source = { language: "javascript", files: { "action.js": file } };
-        const { fault } = await sourceBuilds.withBuiltCode(1, { source }, null, NO_RESOLVED_DEPENDENCIES);
+        const { fault } = await sourceBuilds.addBuiltCode(1, { source }, null, NO_RESOLVED_DEPENDENCIES);
         expect(fault).to.equal(null);
       }
       return builds;

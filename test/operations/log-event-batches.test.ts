@@ -42,9 +42,9 @@ describe("log events that are stored together", () => {
   const event = (appId: number, fields: Partial<NewLogEvent> = {}): NewLogEvent => ({
     appId,
     type: "t",
-    head: `{"of":${appId}`,
+    openJson: `{"of":${appId}`,
     separator: null,
-    claimed: null,
+    receivedUserEmail: null,
     userId: null,
     dataSourceId: null,
     dataSourceEntryId: null,
@@ -55,7 +55,11 @@ describe("log events that are stored together", () => {
     ...fields,
   });
   const store = (events: NewLogEvent[], share = EVENTS_PER_APP) =>
-    rows<StoredLogEvent>(db, STORE_EVENTS_SQL, createStoreEventsParameters(events, { share, queuedOf: () => 0 }));
+    rows<StoredLogEvent>(
+      db,
+      STORE_EVENTS_SQL,
+      createStoreEventsParameters(events, { limitPerApp: share, getQueuedCount: () => 0 }),
+    );
 
   it("are stored in their order, each with its own data, and start what matches in their own app", async () => {
     const events = [event(second, { dataSourceId: 7 }), event(first), event(second, { type: "other" })];
@@ -86,7 +90,7 @@ describe("log events that are stored together", () => {
       [first],
     );
     const stored = await store([...Array.from({ length: 10 }, () => event(first)), event(second)], 20);
-    expect(stored.map(({ started }) => started)).to.deep.equal(Array(11).fill(1));
+    expect(stored.map(({ storedRunCount }) => storedRunCount)).to.deep.equal(Array(11).fill(1));
     const counts = await db.query(
       `SELECT app_id, state, reason, count(*) FROM run WHERE event_id IS NOT NULL
         GROUP BY app_id, state, reason ORDER BY app_id, state`,
@@ -117,8 +121,8 @@ describe("log events that are stored together", () => {
     await insertPublishedActions(db, first, actions);
     const logEvents = new LogEventStore({
       db,
-      queueLimits: { getLastCount: () => ({ share: 100_000, queuedOf: () => 0 }) } as never,
-      receivedDataLimiter: { charge: () => {} } as never,
+      queueLimits: { getLastCount: () => ({ share: 100_000, getQueuedCount: () => 0 }) } as never,
+      receivedDataLimiter: { chargeRows: () => {} } as never,
     });
     const emitter = { kind: "api", credentialId: 1, address: undefined, personId: null, runId: null } as const;
     const add = (appId: number, type: string) => logEvents.store(emitter, appId, parseLogEvent({ type, data: {} }));

@@ -105,7 +105,7 @@ describe("pages of a log", () => {
       await add(2, NEIGHBOUR_ENTRIES);
       middles.push((await db.query("SELECT last_value::int AS id FROM execution_log_id_seq"))[0].id);
       await db.query("SELECT setval('execution_log_id_seq', last_value + 200000) FROM execution_log_id_seq");
-      await new Partitions({ db, days: 30 }).makeAhead();
+      await new Partitions({ db, days: 30 }).createPartitionsAhead();
     }
     await db.query("VACUUM ANALYZE execution_log");
     const pages = {

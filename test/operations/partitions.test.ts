@@ -43,20 +43,20 @@ describe("partitions", () => {
   it("are prepared for two days of rows in advance, in every table, without a gap", async () => {
     await write("run", 5_000_000);
     await write("execution_log", 5_000_000);
-    await partitions().makeAhead();
+    await partitions().createPartitionsAhead();
     for (const table of TABLES) expectPartitionsWithoutGaps(await listPartitions(db, table));
     for (const table of ["run", "console_line", "run_search", "execution_log"]) {
       expect((await listPartitions(db, table)).at(-1)!.low, table).to.be.at.least(5_200_000);
     }
     const before = await Promise.all(TABLES.map((table) => listPartitions(db, table)));
-    await partitions().makeAhead();
+    await partitions().createPartitionsAhead();
     expect(await Promise.all(TABLES.map((table) => listPartitions(db, table)))).to.deep.equal(before);
   });
 
   it("take a row with any number beyond them", async () => {
     await write("run", 900_000_000);
     expect(await db.query("SELECT id FROM run")).to.deep.equal([{ id: 900_000_001 }]);
-    await partitions().makeAhead();
+    await partitions().createPartitionsAhead();
     expect(await db.query("SELECT id FROM run")).to.deep.equal([{ id: 900_000_001 }]);
     expectPartitionsWithoutGaps(await listPartitions(db, "run"));
   });
@@ -80,13 +80,13 @@ describe("partitions", () => {
           Number((await db.query(`SELECT count(*) AS n FROM ${table}`))[0].n),
         ),
       );
-    expect(await partitions().dropOld()).to.equal(0);
+    expect(await partitions().dropOldPartitions()).to.equal(0);
     expect(await counts()).to.deep.equal([2, 3, 1, 1]);
     await db.query("UPDATE run SET state = 'cancelled', finished_at = now() WHERE id = 5");
-    expect(await partitions().dropOld()).to.equal(1);
+    expect(await partitions().dropOldPartitions()).to.equal(1);
     expect(await counts()).to.deep.equal([2, 1, 0, 0]);
     await db.query("UPDATE execution_log SET created_at = now() - interval '31 days' WHERE id < 100");
-    expect(await partitions().dropOld()).to.equal(1);
+    expect(await partitions().dropOldPartitions()).to.equal(1);
     expect(await counts()).to.deep.equal([1, 1, 0, 0]);
     for (const table of TABLES)
       expectPartitionsWithoutGaps(
@@ -112,7 +112,7 @@ describe("partitions", () => {
         },
       },
     }) as Db;
-    expect(await new Partitions({ db: watched, days: 30 }).dropOld()).to.equal(1);
+    expect(await new Partitions({ db: watched, days: 30 }).dropOldPartitions()).to.equal(1);
     expect(await left()).to.equal(1);
     expect((await db.query("SELECT count(*)::int AS n FROM execution_log"))[0].n).to.equal(1);
     const client = createClient(database.url);
@@ -122,14 +122,14 @@ describe("partitions", () => {
     expect(backedUpTables).to.deep.equal([]);
     await reader.commitTransaction();
     await reader.release();
-    expect(await partitions().dropOld()).to.equal(0);
+    expect(await partitions().dropOldPartitions()).to.equal(0);
     expect(await left()).to.equal(0);
   });
 
   it("are detached in one step, so that others wait, and plan their statements again, only once", async () => {
     for (let day = 1; day <= 12; day += 1) {
       await write("execution_log", day * 250_000);
-      await partitions().makeAhead();
+      await partitions().createPartitionsAhead();
     }
     await db.query("UPDATE execution_log SET created_at = now() - interval '40 days'");
     const old = (await listPartitions(db, "execution_log")).length;
@@ -142,7 +142,7 @@ describe("partitions", () => {
         },
       },
     }) as Db;
-    const dropped = await new Partitions({ db: watched, days: 30 }).dropOld();
+    const dropped = await new Partitions({ db: watched, days: 30 }).dropOldPartitions();
     expect(dropped).to.be.within(20, 29);
     expect(steps).to.equal(1);
     expect(await listPartitions(db, "execution_log")).to.have.length(old - dropped);
@@ -165,7 +165,7 @@ describe("partitions", () => {
     writers.catch(() => undefined);
     for (let day = 0; day < 5; day += 1) {
       await db.query("SELECT setval('audit_entry_id_seq', (SELECT last_value + 200000 FROM audit_entry_id_seq))");
-      await partitions().makeAhead();
+      await partitions().createPartitionsAhead();
     }
     over = true;
     await writers;

@@ -85,17 +85,25 @@ describe("a queued run", () => {
     await insertPublishedActions(db, 1, [{ name: "s", triggers: [{ trigger: "schedule" }], frequency: "*/2 * * * *" }]);
     await db.query("UPDATE schedule SET next_tick = now() - interval '1 second'");
     const schedule = new Scheduler({ db, now: Date.now, defaultTimezone: "UTC", measures: new ServiceMetrics() });
-    expect(await collectNotices(() => schedule.claimDue())).to.deep.equal(["1"]);
+    expect(await collectNotices(() => schedule.claimDueSchedules())).to.deep.equal(["1"]);
   });
 
   it("of a log event is announced, once for each app for any number of runs", async () => {
     for (const app of [1, 2])
       await insertPublishedActions(db, app, [{ name: "l", triggers: [{ trigger: "log", where: { type: "t" } }] }]);
     const event = (appId: number) => ({
-      ...{ appId, type: "t", head: `{"of":${appId}`, separator: null, claimed: null, userId: null, dataSourceId: null },
+      ...{
+        appId,
+        type: "t",
+        openJson: `{"of":${appId}`,
+        separator: null,
+        receivedUserEmail: null,
+        userId: null,
+        dataSourceId: null,
+      },
       ...{ dataSourceEntryId: null, appNotificationId: null, sessionId: null, requestId: randomUUID(), runId: null },
     });
-    const values = createStoreEventsParameters([1, 2, 1, 2].map(event), { share: 100, queuedOf: () => 0 });
+    const values = createStoreEventsParameters([1, 2, 1, 2].map(event), { limitPerApp: 100, getQueuedCount: () => 0 });
     expect((await collectNotices(() => rows(db, STORE_EVENTS_SQL, values))).sort()).to.deep.equal(["1", "2"]);
   });
 

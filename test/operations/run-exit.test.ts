@@ -53,7 +53,7 @@ function createApp(onEnd: (ending: RunEndRecord) => void = () => {}) {
     readSealedKeys: async () => [],
     async read() {
       await app.read();
-      return { version: app.version, forgotten: 0, underscore: [], entries: entries() };
+      return { version: app.version, deletedUpToVersion: 0, privateAndProtected: [], entries: entries() };
     },
   } as unknown as Settings["secretValues"];
   const scannerCache = {
@@ -110,7 +110,7 @@ function createApp(onEnd: (ending: RunEndRecord) => void = () => {}) {
           }),
         },
         timeoutMs: 1_000,
-        measures: { countEndedRun: () => {}, requestEnded: () => {} },
+        measures: { countEndedRun: () => {}, countRequest: () => {} },
         tracing: NO_TRACING,
         apiUrl: "http://localhost",
         serviceRequests: null,

@@ -46,7 +46,7 @@ describe("the partitions that a run's statements open", () => {
     for (let day = 0; day < OLD_PARTITIONS; day += 1) {
       const [last] = (await listPartitions(db, "run")).slice(-1);
       await db.query("SELECT setval('run_id_seq', $1), setval('execution_log_id_seq', $1)", [last!.low! + 1_000]);
-      await new Partitions({ db, days: 30 }).makeAhead();
+      await new Partitions({ db, days: 30 }).createPartitionsAhead();
     }
     const isOld = ({ high }: { high: number | null }, top: number) => high !== null && high <= top - CLAIMED_IDS_MARGIN;
     const [{ top }] = await db.query("SELECT nextval('run_id_seq') AS top");
@@ -125,7 +125,7 @@ describe("the partitions that a run's statements open", () => {
 
   it("are the run's own for a run with a concurrency limit, which is admitted or skipped", async () => {
     await expectNoOldTables(async (watched, repository) => {
-      const measures = { ticks: () => undefined };
+      const measures = { countTicks: () => undefined };
       const admission = new RunAdmission(watched, repository, measures, { warn: () => undefined });
       const [first, second] = [
         await insertOnDemandRun(watched, ofName("limited"), HOLDER, null),
@@ -142,7 +142,12 @@ describe("the partitions that a run's statements open", () => {
     const { id } = await db.transaction((manager) => insertDebouncedRun(manager, newRun(actions.debounced)));
     await db.query("UPDATE debounced_run SET due_at = now() - interval '1 second'");
     await expectNoOldTables(async (watched, repository) => {
-      const admission = new RunAdmission(watched, repository, { ticks: () => undefined }, { warn: () => undefined });
+      const admission = new RunAdmission(
+        watched,
+        repository,
+        { countTicks: () => undefined },
+        { warn: () => undefined },
+      );
       await admission.releaseDueRuns();
     });
     expect(await db.query("SELECT waits_for FROM run WHERE id = $1", [id])).to.deep.equal([{ waits_for: null }]);

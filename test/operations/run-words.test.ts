@@ -173,7 +173,7 @@ describe("the search for words of runs", () => {
     await db.query("TRUNCATE run_search; UPDATE run_search_mark SET newest = now(), oldest = now()");
     const old = await end(1, { data: { result: "ancient" }, minutesAgo: 90 });
     expect(await found("ancient")).to.deep.equal([]);
-    await new RunSearch(db).gather();
+    await new RunSearch(db).indexEndedRuns();
     expect(await found("ancient")).to.deep.equal([old]);
   });
 
@@ -205,7 +205,7 @@ describe("the search for words of runs", () => {
         for (const result of ["steady", "poison steady", "steady", "steady"])
           ids.push(await end(1, { data: { result } }));
         const words = new RunSearch(db);
-        await words.gather();
+        await words.indexEndedRuns();
         expect(await words.find(1, "steady", { limit: 3 })).to.deep.equal([ids[3], ids[2], ids[0]]);
         expect(await found("poison")).to.deep.equal([]);
       }));
@@ -233,7 +233,7 @@ describe("the search for words of runs", () => {
           },
         },
       }) as Db;
-      await new RunSearch(watched).gather();
+      await new RunSearch(watched).indexEndedRuns();
       expect(late).to.be.above(poison);
       expect(await found("late")).to.deep.equal([late]);
     }));

@@ -56,11 +56,11 @@ describe("schedules", () => {
     const setDue = (at: string) => db.query(`UPDATE schedule SET next_tick = now() ${at}`);
     await setDue("+ interval '1 hour'");
     time = Date.now() + 2 * 60 * MINUTE;
-    expect(await schedule.claimDue()).to.be.within(time, time + 1_000);
+    expect(await schedule.claimDueSchedules()).to.be.within(time, time + 1_000);
     expect(await runs()).to.deep.equal([]);
     await setDue("- interval '1 second'");
     time = Date.now();
-    await schedule.claimDue();
+    await schedule.claimDueSchedules();
     expect(await db.query("SELECT queued_at >= tick AS due, state FROM run")).to.deep.equal([
       { due: true, state: "queued" },
     ]);
@@ -71,17 +71,17 @@ describe("schedules", () => {
     const offset = computeJitterDelayMs(copy!.id, 300);
     expect(offset).to.be.within(1, 300_000);
     time = NOON + offset - 1;
-    expect(await schedule.claimDue()).to.equal(NOON + offset);
+    expect(await schedule.claimDueSchedules()).to.equal(NOON + offset);
     expect([await ticks(), await schedule.readLagMs(), await schedule.countDueTicks()]).to.deep.equal([[], 0, 1]);
     time = NOON + offset;
-    expect(await schedule.claimDue()).to.equal(NOON + 2 * MINUTE + offset);
+    expect(await schedule.claimDueSchedules()).to.equal(NOON + 2 * MINUTE + offset);
     expect(await ticks()).to.deep.equal([["12:00", "queued"]]);
     await finish();
     time = NOON + 2 * MINUTE + offset + 59_000;
-    await schedule.claimDue();
+    await schedule.claimDueSchedules();
     await finish();
     time = NOON + 4 * MINUTE + offset + 61_000;
-    await schedule.claimDue();
+    await schedule.claimDueSchedules();
     expect((await ticks()).slice(1)).to.deep.equal([
       ["12:02", "completed"],
       ["12:04", "down at that time"],
@@ -93,7 +93,7 @@ describe("schedules", () => {
     await db.query("UPDATE schedule SET next_tick = $1", [new Date(NOON)]);
     time = NOON;
     const [{ offset_ms: offset }] = await db.query("SELECT offset_ms FROM schedule");
-    expect(await schedule.claimDue()).to.equal(NOON + 2 * MINUTE + offset);
+    expect(await schedule.claimDueSchedules()).to.equal(NOON + 2 * MINUTE + offset);
     expect(await ticks()).to.deep.equal([["12:00", "queued"]]);
   });
 
@@ -124,10 +124,10 @@ describe("schedules", () => {
 
   it("queue one run of the live version at its tick, with the payload {}", async () => {
     const [copy] = await publish(SCHEDULED);
-    await schedule.claimDue();
+    await schedule.claimDueSchedules();
     expect(await runs()).to.deep.equal([]);
     time = NOON;
-    expect(await schedule.claimDue()).to.equal(NOON + 2 * MINUTE);
+    expect(await schedule.claimDueSchedules()).to.equal(NOON + 2 * MINUTE);
     const [run, ...more] = await runs();
     expect(more).to.deep.equal([]);
     expect(run).to.deep.include({ action_id: copy!.id, copy: "production", trigger: "schedule", state: "queued" });
@@ -163,11 +163,11 @@ describe("schedules", () => {
     await publish(SCHEDULED);
     for (const minute of [0, 2]) {
       time = NOON + minute * MINUTE;
-      await schedule.claimDue();
+      await schedule.claimDueSchedules();
     }
     await finish();
     time = NOON + 4 * MINUTE;
-    await schedule.claimDue();
+    await schedule.claimDueSchedules();
     expect(await ticks()).to.deep.equal([
       ["12:00", "completed"],
       ["12:02", "still running"],
@@ -178,7 +178,7 @@ describe("schedules", () => {
   it("list the ticks that were missed while no scheduler ran, and do not catch up", async () => {
     await publish(SCHEDULED);
     time = NOON + 5 * MINUTE;
-    await schedule.claimDue();
+    await schedule.claimDueSchedules();
     expect(await ticks()).to.deep.equal([
       ["12:00", "down at that time"],
       ["12:02", "down at that time"],
@@ -194,7 +194,7 @@ describe("schedules", () => {
       [new Date(NOON + MINUTE)],
     );
     time = NOON + 3 * MINUTE + 1;
-    await schedule.claimDue();
+    await schedule.claimDueSchedules();
     expect(await ticks()).to.deep.equal([
       ["12:00", "down at that time"],
       ["12:02", "late by more than 60 s"],
@@ -205,7 +205,7 @@ describe("schedules", () => {
     await publish(SCHEDULED);
     await db.query("UPDATE app SET published_at = NULL");
     time = NOON;
-    await schedule.claimDue();
+    await schedule.claimDueSchedules();
     expect(await ticks()).to.deep.equal([["12:00", "app unpublished"]]);
   });
 
@@ -216,11 +216,11 @@ describe("schedules", () => {
     const since = await pause.setPaused(editor, appId, true);
     expect(await pause.setPaused(editor, appId, true)).to.deep.equal(since);
     time = NOON;
-    await schedule.claimDue();
+    await schedule.claimDueSchedules();
     expect(await pause.setPaused(editor, appId, false)).to.equal(null);
     expect(await pause.readPauseTime(appId)).to.equal(null);
     time = NOON + 2 * MINUTE;
-    await schedule.claimDue();
+    await schedule.claimDueSchedules();
     expect(await ticks()).to.deep.equal([
       ["12:00", "schedules paused"],
       ["12:02", "queued"],
@@ -230,10 +230,10 @@ describe("schedules", () => {
   it("queue one of two ticks that are both in time, and skip the other because a run executes", async () => {
     await publish({ ...SCHEDULED, frequency: "* * * * *" });
     time = NOON;
-    await schedule.claimDue();
+    await schedule.claimDueSchedules();
     await finish();
     time = NOON + 2 * MINUTE;
-    await schedule.claimDue();
+    await schedule.claimDueSchedules();
     expect((await ticks()).slice(1)).to.deep.equal([
       ["12:01", "queued"],
       ["12:02", "still running"],
@@ -254,7 +254,7 @@ describe("schedules", () => {
   it("limit the rows of one pause, and count the rest in one row", async () => {
     await publish(SCHEDULED);
     time = NOON + 600 * MINUTE;
-    await schedule.claimDue();
+    await schedule.claimDueSchedules();
     const written = await runs();
     expect(written).to.have.length(102);
     const total = written.reduce((sum: number, run: { tick_count: number }) => sum + run.tick_count, 0);
@@ -271,7 +271,7 @@ describe("schedules", () => {
       { length: 3 },
       () => new Scheduler({ db, now, defaultTimezone: "UTC", measures: new ServiceMetrics() }),
     );
-    await Promise.all(others.map((other) => other.claimDue()));
+    await Promise.all(others.map((other) => other.claimDueSchedules()));
     const [queued] = await db.query(
       "SELECT count(*), count(DISTINCT action_id) AS distinct FROM run WHERE state = 'queued'",
     );
@@ -297,7 +297,7 @@ describe("schedules", () => {
     time = NOON + 1_000;
     await new TriggerIndex({ now, defaultTimezone: "UTC" }).apply(db, { ...copy!, frequency: "0 * * * *" });
     expect(await schedule.readLagMs()).to.equal(1_000);
-    expect(await schedule.claimDue()).to.equal(NOON + 60 * MINUTE);
+    expect(await schedule.claimDueSchedules()).to.equal(NOON + 60 * MINUTE);
     expect(await ticks()).to.deep.equal([["12:00", "queued"]]);
   });
 
@@ -307,7 +307,7 @@ describe("schedules", () => {
     time = NOON;
     await new TriggerIndex({ now, defaultTimezone: "UTC" }).apply(db, copy!);
     time = NOON + offset;
-    expect(await schedule.claimDue()).to.equal(NOON + 60 * MINUTE + offset);
+    expect(await schedule.claimDueSchedules()).to.equal(NOON + 60 * MINUTE + offset);
     expect(await ticks()).to.deep.equal([["12:00", "queued"]]);
   });
 
@@ -342,7 +342,7 @@ describe("schedules", () => {
     };
     const single = new Scheduler({ db: singleDb, now, defaultTimezone: "UTC", measures: new ServiceMetrics() });
     const before = await read();
-    for (let look = 0; look < 10; look += 1) await single.claimDue();
+    for (let look = 0; look < 10; look += 1) await single.claimDueSchedules();
     expect((await read()) - before).to.be.at.most(20);
     await singleDb.destroy();
   });

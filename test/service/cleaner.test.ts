@@ -31,8 +31,8 @@ describe("the periodic work of a scheduler", () => {
       releases: { add: (_name: string, stop: () => unknown) => stopFunctions.push(stop) },
     };
     const operations = {
-      retention: { clean: clean.run, makeAhead: partitions.run, stop: clean.stop },
-      runWords: { gather: words.run, stop: words.stop },
+      retention: { clean: clean.run, createPartitionsAhead: partitions.run, stop: clean.stop },
+      runSearch: { indexEndedRuns: words.run, stop: words.stop },
       trimming: { trim: trimming.run, stop: trimming.stop },
       store: { upkeep: { clean: upkeep.run, stop: upkeep.stop }, start: () => undefined },
       tokens: { warnOfExpiry: tokens.run },

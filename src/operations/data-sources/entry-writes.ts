@@ -40,7 +40,9 @@ export function toVisibleEntry(
   const scope = rights.createSingleEntryScope(source);
   const isReadable = scope !== null && canReadWrittenEntry(rights, source, entry.data);
   const hashedColumns = new Set(source.hashedColumns);
-  const canSeeColumn = isReadable ? scope.canSeeColumn : (column: string) => written.includes(column) && !hashedColumns.has(column);
+  const canSeeColumn = isReadable
+    ? scope.canSeeColumn
+    : (column: string) => written.includes(column) && !hashedColumns.has(column);
   return toEntry(entry, source.id, canSeeColumn);
 }
 

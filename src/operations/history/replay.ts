@@ -58,20 +58,20 @@ export class RunReplayer {
 
   private async find(appId: number, runId: number, copy: DraftOrLive | null, versionId: number | null) {
     const isStorableId = Number.isSafeInteger(runId) && runId > 0;
-    const [replayed] = isStorableId
+    const [replayedRun] = isStorableId
       ? await rows<ReplayedRow>(this.db, SELECT_REPLAYED_VERSION, [appId, runId, copy, versionId])
       : [];
-    if (!replayed) throw new ActionError("RUN_NOT_FOUND");
-    if (replayed.actionId === null)
+    if (!replayedRun) throw new ActionError("RUN_NOT_FOUND");
+    if (replayedRun.actionId === null)
       throw new ActionError(
         "ACTION_NOT_FOUND",
         'the action of this run was deleted or is not published; publish it, or set "copy" to "draft" to run its draft',
       );
-    if (versionId !== null && replayed.versionId === null) throw new ActionError("VERSION_NOT_FOUND");
-    const { environment } = replayed.version ?? replayed;
+    if (versionId !== null && replayedRun.versionId === null) throw new ActionError("VERSION_NOT_FOUND");
+    const { environment } = replayedRun.version ?? replayedRun;
     if (environment === "client") throw new ActionError("CLIENT_ACTION_NOT_RUNNABLE");
-    if (!replayed.active) throw new ActionError("ACTION_INACTIVE");
-    return { ...replayed, actionId: replayed.actionId };
+    if (!replayedRun.active) throw new ActionError("ACTION_INACTIVE");
+    return { ...replayedRun, actionId: replayedRun.actionId };
   }
 
   /**

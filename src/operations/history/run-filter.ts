@@ -83,9 +83,9 @@ export interface RunSqlConditions {
   before: number | null;
   to: Date | null;
   /** SQL conditions for which PostgreSQL can use an index. */
-  indexed: string;
+  indexedSql: string;
   /** SQL conditions that PostgreSQL checks for each row; null if there are none. */
-  unindexed: string | null;
+  unindexedSql: string | null;
   parameters: unknown[];
   limit: number;
   offset: number;
@@ -94,23 +94,24 @@ export interface RunSqlConditions {
 export function toRunSqlConditions(appId: number, filter: RunListOptions): RunSqlConditions {
   const parameters: unknown[] = [appId];
   const bind = (value: unknown) => `$${parameters.push(value)}`;
-  const indexed = ["run.app_id = $1"];
-  const unindexed: string[] = [];
+  const indexedConditions = ["run.app_id = $1"];
+  const unindexedConditions: string[] = [];
 
   const actionId = parseOptionalId(filter.actionId, "actionId");
   const before = parseOptionalId(filter.before, "before");
-  if (before !== null) indexed.push(`run.id < ${bind(before)}`);
+  if (before !== null) indexedConditions.push(`run.id < ${bind(before)}`);
   const [from, to] = [parseOptionalTime(filter.from, "from"), parseOptionalTime(filter.to, "to")];
-  addTimeConditions(from, to, indexed, bind);
+  addTimeConditions(from, to, indexedConditions, bind);
 
   const state = parseOptionalChoice(filter.state, "state", RUN_STATES);
   // Writes the state into the SQL instead of a parameter, so that PostgreSQL can use the partial index of this state.
-  if (state !== null) (INDEXED_STATES.includes(state) ? indexed : unindexed).push(`run.state = '${state}'`);
+  if (state !== null)
+    (INDEXED_STATES.includes(state) ? indexedConditions : unindexedConditions).push(`run.state = '${state}'`);
   if (state !== null && INDEXED_STATES.includes(state)) {
-    indexed.push("run.state IN ('failed', 'skipped', 'cancelled')");
+    indexedConditions.push("run.state IN ('failed', 'skipped', 'cancelled')");
   }
   const addEqualCondition = (column: string, value: unknown) =>
-    value !== null && unindexed.push(`run.${column} = ${bind(value)}`);
+    value !== null && unindexedConditions.push(`run.${column} = ${bind(value)}`);
   addEqualCondition(
     "trigger",
     parseOptionalChoice(filter.trigger, "trigger", TRIGGER_TYPES satisfies readonly TriggerType[]),
@@ -123,8 +124,8 @@ export function toRunSqlConditions(appId: number, filter: RunListOptions): RunSq
     search: parseSearch(filter.search),
     before,
     to,
-    indexed: indexed.join(" AND "),
-    unindexed: unindexed.length > 0 ? unindexed.join(" AND ") : null,
+    indexedSql: indexedConditions.join(" AND "),
+    unindexedSql: unindexedConditions.length > 0 ? unindexedConditions.join(" AND ") : null,
     parameters,
     ...parseLimitAndOffset(filter),
   };
@@ -137,21 +138,24 @@ export function toRunSqlConditions(appId: number, filter: RunListOptions): RunSq
 function addTimeConditions(
   from: Date | null,
   to: Date | null,
-  indexed: string[],
+  indexedConditions: string[],
   bind: (value: unknown) => string,
 ): void {
   if (from && to && from >= to) throw new ActionError("REQUEST_INVALID", '"from" must be before "to"');
-  const idAt = (moment: string) =>
+  const createIdAtSql = (moment: string) =>
     `(SELECT at.id FROM run at WHERE at.app_id = $1 AND at.queued_at >= ${moment} ORDER BY at.queued_at LIMIT 1)`;
   if (from) {
     const start = `${bind(from)}::timestamptz`;
-    indexed.push(`run.queued_at >= ${start}`, `run.id >= ${idAt(`${start} - ${OUT_OF_ORDER_INTERVAL}`)}`);
+    indexedConditions.push(
+      `run.queued_at >= ${start}`,
+      `run.id >= ${createIdAtSql(`${start} - ${OUT_OF_ORDER_INTERVAL}`)}`,
+    );
   }
   if (to) {
     const rangeEndSql = `${bind(to)}::timestamptz`;
-    indexed.push(`run.queued_at < ${rangeEndSql}`);
-    indexed.push(
-      `run.id <= coalesce(${idAt(`${rangeEndSql} + ${OUT_OF_ORDER_INTERVAL}`)}, ${Number.MAX_SAFE_INTEGER})`,
+    indexedConditions.push(`run.queued_at < ${rangeEndSql}`);
+    indexedConditions.push(
+      `run.id <= coalesce(${createIdAtSql(`${rangeEndSql} + ${OUT_OF_ORDER_INTERVAL}`)}, ${Number.MAX_SAFE_INTEGER})`,
     );
   }
 }
@@ -178,20 +182,20 @@ export interface RunSearchResult {
  * search takes too long
  */
 export async function searchRuns(
-  { db, runWords }: { db: SqlClient; runWords: RunSearch },
+  { db, runSearch }: { db: SqlClient; runSearch: RunSearch },
   appId: number,
   conditions: RunSqlConditions,
 ): Promise<RunSearchResult> {
-  const { search, before, to, indexed, parameters } = conditions;
+  const { search, before, to, indexedSql, parameters } = conditions;
   if (search === null) return { conditions, lowestFoundId: null };
   // Indexes the words of runs that have just ended, so that the search finds these runs too.
-  await runWords.catchUp();
+  await runSearch.catchUp();
   const bounds = [before, to && (await findUpperIdBound(db, appId, to))].filter((id) => id !== null);
   const position = { before: bounds.length === 0 ? null : Math.min(...bounds), limit: SEARCH_RESULTS_MAX };
-  const ids = await runWords.find(appId, search, position);
+  const ids = await runSearch.find(appId, search, position);
   const hasWordsSql = `run.id = ANY ($${parameters.length + 1}::bigint[])`;
   return {
-    conditions: { ...conditions, indexed: `${indexed} AND ${hasWordsSql}`, parameters: [...parameters, ids] },
+    conditions: { ...conditions, indexedSql: `${indexedSql} AND ${hasWordsSql}`, parameters: [...parameters, ids] },
     lowestFoundId: ids.length === SEARCH_RESULTS_MAX ? ids.at(-1)! : null,
   };
 }
@@ -216,15 +220,15 @@ export type NewestRunsSqlBuilder = (columns: string, limit: number) => string;
 export async function createNewestRunsSqlBuilder(
   executor: SqlClient,
   appId: number,
-  { actionId, indexed }: Pick<RunSqlConditions, "actionId" | "indexed">,
+  { actionId, indexedSql }: Pick<RunSqlConditions, "actionId" | "indexedSql">,
 ): Promise<NewestRunsSqlBuilder> {
   const createSelectSql = (columns: string, condition: string, limit: number) =>
-    `SELECT ${columns} FROM run WHERE ${indexed}${condition} ORDER BY run.id DESC LIMIT ${limit}`;
+    `SELECT ${columns} FROM run WHERE ${indexedSql}${condition} ORDER BY run.id DESC LIMIT ${limit}`;
   if (actionId === null) return (columns, limit) => createSelectSql(columns, "", limit);
   const draftAndLiveIds = await rows<{ id: number }>(executor, SELECT_VERSIONS, [appId, actionId]);
   const ids = new Set([actionId, ...draftAndLiveIds.map(({ id }) => id)]);
   return (columns, limit) => {
-    const each = [...ids].map((id) => `(${createSelectSql("run.*", ` AND run.action_id = ${id}`, limit)})`);
-    return `SELECT ${columns} FROM (${each.join(" UNION ALL ")}) AS run ORDER BY run.id DESC LIMIT ${limit}`;
+    const selectStatements = [...ids].map((id) => `(${createSelectSql("run.*", ` AND run.action_id = ${id}`, limit)})`);
+    return `SELECT ${columns} FROM (${selectStatements.join(" UNION ALL ")}) AS run ORDER BY run.id DESC LIMIT ${limit}`;
   };
 }

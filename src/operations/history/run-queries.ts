@@ -120,7 +120,7 @@ function readResultPreview(entry: string): string | null {
   return result === undefined ? null : createExcerpt(result);
 }
 
-function toSummary({ entry, firstName, lastName, ...row }: SummaryRow, isNamed: boolean): RunSummary {
+function toSummary({ entry, firstName, lastName, ...row }: SummaryRow, includesPerson: boolean): RunSummary {
   return {
     ...row,
     tick: toIsoText(row.tick),
@@ -129,14 +129,14 @@ function toSummary({ entry, firstName, lastName, ...row }: SummaryRow, isNamed: 
     finishedAt: toIsoText(row.finishedAt),
     failure: entry !== null && row.state === "failed" ? readErrorText(entry) : null,
     resultPreview: entry !== null && row.state === "completed" ? readResultPreview(entry) : null,
-    person: isNamed && firstName !== null && lastName !== null ? { firstName, lastName } : null,
+    person: includesPerson && firstName !== null && lastName !== null ? { firstName, lastName } : null,
   };
 }
 
 export class RunQueries {
   constructor(
     private readonly db: Db,
-    private readonly runWords: RunSearch,
+    private readonly runSearch: RunSearch,
   ) {}
 
   private async readSummaries(caller: Caller, from: string, parameters: unknown[]): Promise<RunSummary[]> {
@@ -155,20 +155,21 @@ export class RunQueries {
     options: RunListOptions,
   ): Promise<{ runs: RunSummary[]; pagination: RunPagination }> {
     const { conditions, lowestFoundId } = await searchRuns(
-      { db: this.db, runWords: this.runWords },
+      { db: this.db, runSearch: this.runSearch },
       appId,
       toRunSqlConditions(appId, options),
     );
-    const { unindexed, parameters, limit, offset } = conditions;
+    const { unindexedSql, parameters, limit, offset } = conditions;
     const createNewestRunsSql = await createNewestRunsSqlBuilder(this.db, appId, conditions);
     const createMatchingRunsSql = (max: number) =>
-      unindexed === null
+      unindexedSql === null
         ? createNewestRunsSql("run.id", max)
-        : `SELECT run.id FROM (${createNewestRunsSql("run.*", CHECKED_RUNS_MAX)}) AS run WHERE ${unindexed} ORDER BY run.id DESC LIMIT ${max}`;
+        : `SELECT run.id FROM (${createNewestRunsSql("run.*", CHECKED_RUNS_MAX)}) AS run
+            WHERE ${unindexedSql} ORDER BY run.id DESC LIMIT ${max}`;
     const [bounds] = await rows<{ total: number; last: number | null }>(
       this.db,
       `SELECT (SELECT count(*) FROM (${createMatchingRunsSql(TOTAL_MAX + 1)}) AS counted) AS total,
-                ${unindexed === null ? "NULL::bigint" : `(SELECT id FROM (${createNewestRunsSql("run.id", CHECKED_RUNS_MAX)}) AS run ORDER BY id DESC LIMIT 1 OFFSET ${CHECKED_RUNS_MAX - 1})`} AS last`,
+                ${unindexedSql === null ? "NULL::bigint" : `(SELECT id FROM (${createNewestRunsSql("run.id", CHECKED_RUNS_MAX)}) AS run ORDER BY id DESC LIMIT 1 OFFSET ${CHECKED_RUNS_MAX - 1})`} AS last`,
       parameters,
     );
     const { total } = bounds!;

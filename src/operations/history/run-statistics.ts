@@ -57,12 +57,12 @@ const CHECKED_RUNS_MAX = 100_000;
  */
 const createSelectPeriodsSql = (
   createNewestRunsSql: NewestRunsSqlBuilder,
-  unindexed: string | null,
+  unindexedSql: string | null,
   period: string,
   zone: string,
 ) => `
   WITH checked AS MATERIALIZED (
-    SELECT state, queued_at, tick_count, ${unindexed ?? "true"} AS matches, CASE WHEN state IN ('completed', 'failed')
+    SELECT state, queued_at, tick_count, ${unindexedSql ?? "true"} AS matches, CASE WHEN state IN ('completed', 'failed')
            THEN extract(epoch FROM finished_at - started_at)::float8 * 1000 END AS ms
       FROM (${createNewestRunsSql("run.*", CHECKED_RUNS_MAX)}) AS run),
   bounds AS (
@@ -106,7 +106,7 @@ function parseTimeRange(options: RunStatisticsOptions, now: number): { by: Perio
 /** Returns the statistics of the app's runs that match the filters. @throws REQUEST_INVALID, TIMEZONE_INVALID */
 export type ReadRunStatistics = (appId: number, options: RunStatisticsOptions) => Promise<RunStatisticsResult>;
 
-export function createRunStatisticsReader(services: { db: Db; runWords: RunSearch }): ReadRunStatistics {
+export function createRunStatisticsReader(services: { db: Db; runSearch: RunSearch }): ReadRunStatistics {
   const { db } = services;
 
   async function readQueueTime(appId: number, runId: number, from: Date): Promise<Date | null> {
@@ -129,7 +129,7 @@ export function createRunStatisticsReader(services: { db: Db; runWords: RunSearc
     const [period, zone] = [`$${values.length - 1}::text`, `$${values.length}::text`];
     const periodRows = await rows<PeriodRow>(
       db,
-      createSelectPeriodsSql(createNewestRunsSql, conditions.unindexed, period, zone),
+      createSelectPeriodsSql(createNewestRunsSql, conditions.unindexedSql, period, zone),
       values,
     );
     const countedFrom =

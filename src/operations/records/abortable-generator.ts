@@ -8,18 +8,18 @@
  * `make` must stop waiting.
  */
 export function createAbortableGenerator<T>(
-  make: (readerLeft: AbortSignal) => AsyncGenerator<T, void, void>,
+  createGenerator: (readerLeft: AbortSignal) => AsyncGenerator<T, void, void>,
 ): AsyncGenerator<T, void, void> {
-  const leaveController = new AbortController();
-  const generator = make(leaveController.signal);
+  const readerLeftController = new AbortController();
+  const generator = createGenerator(readerLeftController.signal);
   return {
     next: () => generator.next(),
     return() {
-      leaveController.abort();
+      readerLeftController.abort();
       return generator.return();
     },
     throw(error) {
-      leaveController.abort();
+      readerLeftController.abort();
       return generator.throw(error);
     },
     [Symbol.asyncIterator]() {

@@ -30,17 +30,17 @@ async function describeChain(executor: SqlClient, runId: number): Promise<string
 }
 
 /**
- * Writes a log entry for each run in `halted`: a failed run, whose error describes the chain. The run `causeId` emitted the event that
+ * Writes a log entry for each run in `haltedRuns`: a failed run, whose error describes the chain. The run `causeId` emitted the event that
  * would have started these runs.
  */
 export async function logHaltedRuns(
   executor: SqlClient,
   appId: number,
   causeId: number,
-  halted: HaltedRun[],
+  haltedRuns: HaltedRun[],
 ): Promise<void> {
   const chainDescription = await describeChain(executor, causeId);
-  for (const { id, actionId, reason } of halted) {
+  for (const { id, actionId, reason } of haltedRuns) {
     const message = `not started, ${reason}: ${chainDescription} -> run ${id} (action ${actionId})`;
     const error = { name: "RecursionError", message, stack: `RecursionError: ${message}` };
     const data = buildLogEntryData({

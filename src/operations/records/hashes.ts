@@ -59,14 +59,14 @@ function countWaiting(key: number | string, max: number): () => void {
   }
   waitingByKey.set(key, waitingBefore + 1);
   return () => {
-    const waitingLeft = waitingByKey.get(key)! - 1;
-    if (waitingLeft > 0) waitingByKey.set(key, waitingLeft);
+    const remainingCount = waitingByKey.get(key)! - 1;
+    if (remainingCount > 0) waitingByKey.set(key, remainingCount);
     else waitingByKey.delete(key);
   };
 }
 
 /** Runs `work` when it is the turn of this app and client. @throws OVERLOADED if too many of their hashes wait */
-async function hashInTurn<T>({ appId, sender }: HashQueueKey, work: () => Promise<T>): Promise<T> {
+async function hashInSlot<T>({ appId, sender }: HashQueueKey, work: () => Promise<T>): Promise<T> {
   const key = `${appId} ${sender}`;
   const uncountApp = countWaiting(appId, WAITING_PER_APP_MAX);
   try {
@@ -92,7 +92,7 @@ async function computeHash(
   parameters: HashParameters,
   queueKey: HashQueueKey,
 ): Promise<Buffer> {
-  return hashInTurn(queueKey, () => computeArgon2("argon2id", { message: text, nonce, ...parameters }));
+  return hashInSlot(queueKey, () => computeArgon2("argon2id", { message: text, nonce, ...parameters }));
 }
 
 type HashParameters = Pick<Argon2Parameters, "memory" | "passes" | "parallelism" | "tagLength">;

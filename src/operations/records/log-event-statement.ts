@@ -24,11 +24,11 @@ export interface NewLogEvent {
   appId: number;
   type: string;
   /** Data as JSON text without the closing brace. The statement adds the key `_userEmail`, if needed, and the brace. */
-  head: string;
-  /** Text between `head` and `_userEmail`: a comma, or "" if the data has no keys. Null if no `_userEmail` is needed. */
+  openJson: string;
+  /** Text between `openJson` and `_userEmail`: a comma, or "" if the data has no keys. Null if no `_userEmail` is needed. */
   separator: string | null;
   /** `_userEmail` in the received data, as JSON text. It is stored only if the statement does not find the user's address. */
-  claimed: string | null;
+  receivedUserEmail: string | null;
   userId: number | null;
   dataSourceId: number | null;
   dataSourceEntryId: number | null;
@@ -48,19 +48,19 @@ export interface StoredLogEvent {
   createdAt: Date;
   /** Stored data as JSON text if the event names a user, because `_userEmail` may have been added; null for other events. */
   storedData: string | null;
-  halted: HaltedRun[] | null;
+  haltedRuns: HaltedRun[] | null;
   /** Number of stored runs that the event caused, including skipped ones. */
-  started: number;
+  storedRunCount: number;
   /** Number of runs that the statement tried to store for the event, including those that were merged into waiting runs (debounce). */
-  attempted: number;
+  attemptedRunCount: number;
 }
 
 const EVENT_COLUMNS = [
   "appId",
   "type",
-  "head",
+  "openJson",
   "separator",
-  "claimed",
+  "receivedUserEmail",
   "userId",
   "dataSourceId",
   "dataSourceEntryId",
@@ -73,10 +73,10 @@ const EVENT_COLUMNS = [
 /** Returns the parameters of STORE_EVENTS_SQL. */
 export function createStoreEventsParameters(
   events: readonly NewLogEvent[],
-  { share, queuedOf }: ReturnType<QueueLimits["getLastCount"]>,
+  { limitPerApp, getQueuedCount }: ReturnType<QueueLimits["getLastCount"]>,
 ): unknown[] {
-  const queuedCounts = events.map(({ appId }) => queuedOf(appId));
-  return [...EVENT_COLUMNS.map((column) => events.map((event) => event[column])), share, queuedCounts];
+  const queuedCounts = events.map(({ appId }) => getQueuedCount(appId));
+  return [...EVENT_COLUMNS.map((column) => events.map((event) => event[column])), limitPerApp, queuedCounts];
 }
 
 /** The statement counts an app's queued runs exactly only if their last known number is below this maximum. */
@@ -93,7 +93,7 @@ export const STORE_EVENTS_SQL = `
     SELECT incoming.*, app.organization_id, app.published_at, person.email
       FROM unnest($1::bigint[], $2::text[], $3::text[], $4::text[], $5::text[], $6::bigint[], $7::bigint[], $8::bigint[],
                   $9::bigint[], $10::bigint[], $11::uuid[], $12::bigint[], $14::int[]) WITH ORDINALITY
-           AS incoming (app_id, type, head, separator, claimed, user_id, data_source_id, data_source_entry_id,
+           AS incoming (app_id, type, open_json, separator, received_user_email, user_id, data_source_id, data_source_entry_id,
                      app_notification_id, session_id, request_id, run_id, waited, place)
       JOIN app ON app.id = incoming.app_id
       LEFT JOIN person
@@ -104,7 +104,7 @@ export const STORE_EVENTS_SQL = `
     INSERT INTO log_event (app_id, type, data, user_id, data_source_id, data_source_entry_id, app_notification_id,
                            session_id, request_id, run_id)
     SELECT app_id, type,
-           (head || coalesce(separator || '"_userEmail":' || coalesce(to_json(email)::text, claimed), '') || '}')::json,
+           (open_json || coalesce(separator || '"_userEmail":' || coalesce(to_json(email)::text, received_user_email), '') || '}')::json,
            user_id, data_source_id, data_source_entry_id, app_notification_id, session_id, request_id, run_id
       FROM source ORDER BY place
     RETURNING id, request_id, data, created_at),
@@ -152,13 +152,13 @@ export const STORE_EVENTS_SQL = `
     RETURNING id, app_id, action_id, event_id, state, reason, waits_for)
   SELECT event.request_id AS "requestId", event.id, event.created_at AS "createdAt",
          CASE WHEN source.separator IS NOT NULL THEN event.data::text END AS "storedData",
-         source.app_id AS "appId", source.organization_id AS "organizationId", outcome.started, outcome.halted,
-         (SELECT count(*) FROM recorded WHERE recorded.request_id = event.request_id) AS attempted,
+         source.app_id AS "appId", source.organization_id AS "organizationId", outcome."storedRunCount", outcome."haltedRuns",
+         (SELECT count(*) FROM recorded WHERE recorded.request_id = event.request_id) AS "attemptedRunCount",
          (SELECT count(pg_notify('${QUEUED_RUN_CHANNEL}', app_id::text)) FROM started
            WHERE state = 'queued' AND waits_for IS NULL) AS notified
     FROM event JOIN source USING (request_id)
     CROSS JOIN LATERAL (
-      SELECT count(*) AS started,
+      SELECT count(*) AS "storedRunCount",
              json_agg(json_build_object('id', id, 'actionId', action_id, 'reason', reason))
-               FILTER (WHERE reason LIKE 'recursion:%') AS halted
+               FILTER (WHERE reason LIKE 'recursion:%') AS "haltedRuns"
         FROM started WHERE started.event_id = event.id) AS outcome`;

@@ -42,13 +42,16 @@ export interface LogEvent {
 }
 
 /** Returns the data as JSON text without the closing brace. The SQL statement adds the user's `_userEmail`, if needed, and the brace. */
-function toOpenJson({ data, userId }: ParsedLogEvent): Pick<NewLogEvent, "head" | "separator" | "claimed"> {
-  if (userId === null) return { head: JSON.stringify(data).slice(0, -1), separator: null, claimed: null };
-  const { _userEmail: claimed, ...rest } = data;
+function toOpenJson({
+  data,
+  userId,
+}: ParsedLogEvent): Pick<NewLogEvent, "openJson" | "separator" | "receivedUserEmail"> {
+  if (userId === null) return { openJson: JSON.stringify(data).slice(0, -1), separator: null, receivedUserEmail: null };
+  const { _userEmail: receivedUserEmail, ...rest } = data;
   return {
-    head: JSON.stringify(rest).slice(0, -1),
+    openJson: JSON.stringify(rest).slice(0, -1),
     separator: Object.keys(rest).length > 0 ? "," : "",
-    claimed: claimed === undefined ? null : JSON.stringify(claimed),
+    receivedUserEmail: receivedUserEmail === undefined ? null : JSON.stringify(receivedUserEmail),
   };
 }
 
@@ -65,16 +68,23 @@ type StoredEvents = (StoredLogEvent | undefined)[];
 
 /** Returns the stored events in the order of `events`. */
 function sortByRequest(events: readonly NewLogEvent[], stored: readonly StoredLogEvent[]): StoredEvents {
-  const byRequest = new Map(stored.map((storedEvent) => [storedEvent.requestId, storedEvent]));
-  return events.map(({ requestId }) => byRequest.get(requestId));
+  const storedByRequestId = new Map(stored.map((storedEvent) => [storedEvent.requestId, storedEvent]));
+  return events.map(({ requestId }) => storedByRequestId.get(requestId));
 }
 
 function toLogEvent(event: NewLogEvent, inputData: LogEvent["data"], stored: StoredLogEvent): LogEvent {
-  const { head, separator: _separator, claimed: _claimed, runId: _runId, type, ...fields } = event;
+  const {
+    openJson,
+    separator: _separator,
+    receivedUserEmail: _receivedUserEmail,
+    runId: _runId,
+    type,
+    ...fields
+  } = event;
   const { id, organizationId, storedData } = stored;
   const createdAt = stored.createdAt.toISOString();
   const data = storedData === null ? inputData : JSON.parse(storedData);
-  const dataString = storedData ?? `${head}}`;
+  const dataString = storedData ?? `${openJson}}`;
   return { id, type, data, ...fields, organizationId, dataString, createdAt, updatedAt: createdAt };
 }
 
@@ -125,7 +135,7 @@ export class LogEventStore {
     const values = createStoreEventsParameters(lists.flat(), queueLimits.getLastCount());
     const storedEvents = await queryPreparedRows<StoredLogEvent>(db, "store-log-events", STORE_EVENTS_SQL, values);
     for (const [appId, eventsOfApp] of Map.groupBy(storedEvents, (storedEvent) => storedEvent.appId)) {
-      const runs = eventsOfApp.reduce((sum, { attempted }) => sum + attempted, 0);
+      const runs = eventsOfApp.reduce((sum, { attemptedRunCount }) => sum + attemptedRunCount, 0);
       this.runsPerEvent.set(appId, runs / eventsOfApp.length);
     }
     return lists.map((events) => sortByRequest(events, storedEvents));
@@ -136,8 +146,8 @@ export class LogEventStore {
     const values = createStoreEventsParameters(events, this.options.queueLimits.getLastCount());
     const storedEvents = sortByRequest(events, await rows<StoredLogEvent>(executor, STORE_EVENTS_SQL, values));
     for (const [index, { appId, runId }] of events.entries()) {
-      const halted = storedEvents[index]?.halted;
-      if (halted) await logHaltedRuns(executor, appId, runId!, halted);
+      const haltedRuns = storedEvents[index]?.haltedRuns;
+      if (haltedRuns) await logHaltedRuns(executor, appId, runId!, haltedRuns);
     }
     return storedEvents;
   }
@@ -176,7 +186,7 @@ export class LogEventStore {
     return events.map((event, index) => {
       const storedEvent = storedEvents[index];
       if (!storedEvent) throw new ActionError("APP_NOT_FOUND");
-      this.options.receivedDataLimiter.charge(emitter, appId, storedEvent.started);
+      this.options.receivedDataLimiter.chargeRows(emitter, appId, storedEvent.storedRunCount);
       return toLogEvent(event, eventInputs[index]!.data, storedEvent);
     });
   }
@@ -198,7 +208,7 @@ export class LogEventStore {
    */
   async add(caller: Caller, appId: number, body: unknown): Promise<LogEvent> {
     const input = parseLogEvent(body);
-    this.options.receivedDataLimiter.takeRows(caller, appId, measureEventBytesWithinLimit(body, "the event"));
+    this.options.receivedDataLimiter.countRows(caller, appId, measureEventBytesWithinLimit(body, "the event"));
     return this.store(caller, appId, input);
   }
 

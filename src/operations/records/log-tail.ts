@@ -57,16 +57,16 @@ export function createLogTail(options: {
   const { logs, notifications, log, readAttempts = READ_ATTEMPTS } = options;
   const subscribersByApp = new Map<number, Set<TailSubscriber>>();
   /** All entries up to this ID were sent or are not needed; null while there are no subscribers. */
-  let deliveredUpTo: number | null = null;
-  /** IDs above `deliveredUpTo` of entries that were created before the first subscriber was added. These entries are not sent. */
+  let lastDeliveredId: number | null = null;
+  /** IDs above `lastDeliveredId` of entries that were created before the first subscriber was added. These entries are not sent. */
   let olderIds = new Set<number>();
   let openCount = 0;
   let stopFollowing = () => {};
   let pendingWork: Promise<void> = Promise.resolve();
   /** For each app, resolves when its latest subscriber has its missed entries. The app's next subscriber waits for this promise. */
-  const catchUps = new Map<number, Promise<void>>();
-  let isAdvancePlanned = false;
-  let planTimer: NodeJS.Timeout | undefined;
+  const catchUpsByApp = new Map<number, Promise<void>>();
+  let isAdvanceScheduled = false;
+  let advanceTimer: NodeJS.Timeout | undefined;
 
   function enqueueWork(work: () => Promise<void>): Promise<void> {
     pendingWork = pendingWork
@@ -127,19 +127,19 @@ export function createLogTail(options: {
 
   /** Waits up to OPEN_TRANSACTION_WAIT_MAX_MS until the transactions that are open now, and may write log entries, have ended. */
   async function waitForWriters(): Promise<void> {
-    const before = new Set(await readWithRetries(() => logs.listOpenWriters()));
-    const until = Date.now() + OPEN_TRANSACTION_WAIT_MAX_MS;
-    while (before.size > 0 && Date.now() < until) {
-      const now = new Set(await readWithRetries(() => logs.listOpenWriters()));
-      for (const writer of before) if (!now.has(writer)) before.delete(writer);
-      if (before.size > 0) await delay(OPEN_TRANSACTION_CHECK_INTERVAL_MS, undefined, { ref: false });
+    const openBefore = new Set(await readWithRetries(() => logs.listOpenWriters()));
+    const deadline = Date.now() + OPEN_TRANSACTION_WAIT_MAX_MS;
+    while (openBefore.size > 0 && Date.now() < deadline) {
+      const stillOpen = new Set(await readWithRetries(() => logs.listOpenWriters()));
+      for (const writer of openBefore) if (!stillOpen.has(writer)) openBefore.delete(writer);
+      if (openBefore.size > 0) await delay(OPEN_TRANSACTION_CHECK_INTERVAL_MS, undefined, { ref: false });
     }
   }
 
   async function advanceTail(): Promise<void> {
-    isAdvancePlanned = false;
-    while (openCount > 0 && deliveredUpTo !== null) {
-      const from: number = deliveredUpTo;
+    isAdvanceScheduled = false;
+    while (openCount > 0 && lastDeliveredId !== null) {
+      const from: number = lastDeliveredId;
       let foundIds = await readWithRetries(() => logs.listIdsAfter(from));
       if (foundIds.length === 0) return;
       if (findFirstMissingId(from, foundIds) !== null) {
@@ -151,28 +151,28 @@ export function createLogTail(options: {
         .filter(({ id, appId }) => subscribersByApp.has(appId) && !olderIds.has(id))
         .map(({ id }) => id);
       await readForEach(ids, deliverEntry);
-      deliveredUpTo = Math.max(from, foundIds.at(-1)?.id ?? from);
-      for (const id of olderIds) if (id <= deliveredUpTo) olderIds.delete(id);
+      lastDeliveredId = Math.max(from, foundIds.at(-1)?.id ?? from);
+      for (const id of olderIds) if (id <= lastDeliveredId) olderIds.delete(id);
     }
   }
 
   // Plans only one further read, however many notifications arrive during a read.
-  function planAdvance(): void {
-    if (isAdvancePlanned) return;
-    isAdvancePlanned = true;
+  function scheduleAdvance(): void {
+    if (isAdvanceScheduled) return;
+    isAdvanceScheduled = true;
     runInBackground(enqueueWork(advanceTail));
   }
 
   /**
    * Plans a read of new entries. If the app of the notice has no subscribers, plans the read for later, because it only moves
-   * `deliveredUpTo` past the app's entries.
+   * `lastDeliveredId` past the app's entries.
    */
   function handleNotice(notice: string): void {
-    if (subscribersByApp.has(Number(notice.slice(0, notice.indexOf(":"))))) planAdvance();
-    else if (subscribersByApp.size > 0 && !planTimer) {
-      planTimer = setTimeout(() => {
-        planTimer = undefined;
-        if (openCount > 0) planAdvance();
+    if (subscribersByApp.has(Number(notice.slice(0, notice.indexOf(":"))))) scheduleAdvance();
+    else if (subscribersByApp.size > 0 && !advanceTimer) {
+      advanceTimer = setTimeout(() => {
+        advanceTimer = undefined;
+        if (openCount > 0) scheduleAdvance();
       }, UNFOLLOWED_READ_INTERVAL_MS).unref();
     }
   }
@@ -183,7 +183,7 @@ export function createLogTail(options: {
     const from = Math.max(0, newest - UNCOMMITTED_IDS_MAX);
     const foundIds = await readWithRetries(() => logs.listIdsAfter(from));
     olderIds = new Set(foundIds.filter(({ createdAt }) => createdAt < since).map(({ id }) => id));
-    deliveredUpTo = from;
+    lastDeliveredId = from;
   }
 
   /** Sends one subscriber the missed entries with IDs above `from` and up to `upTo`. Stops when the subscriber leaves. */
@@ -201,7 +201,7 @@ export function createLogTail(options: {
     if (!subscriber.isOpen) return;
     const set = subscribersByApp.get(subscriber.appId) ?? new Set();
     subscribersByApp.set(subscriber.appId, set.add(subscriber));
-    planAdvance();
+    scheduleAdvance();
   }
 
   /**
@@ -209,32 +209,32 @@ export function createLogTail(options: {
    * subscriber these entries too, and adds it to the other subscribers.
    */
   async function resumeSubscriber(subscriber: TailSubscriber, after: number): Promise<void> {
-    const upTo = deliveredUpTo!;
+    const upTo = lastDeliveredId!;
     const { appId } = subscriber;
     const from = await readWithRetries(() => logs.findCursorBeforeNewest(appId, MISSED_ENTRIES_MAX, after, upTo));
     await catchUp(subscriber, from, upTo);
-    const joinTail = async () => {
-      await catchUp(subscriber, upTo, deliveredUpTo!);
+    const joinSubscribers = async () => {
+      await catchUp(subscriber, upTo, lastDeliveredId!);
       addSubscriber(subscriber);
     };
-    await enqueueWork(() => runForSubscriber(subscriber, joinTail));
+    await enqueueWork(() => runForSubscriber(subscriber, joinSubscribers));
   }
 
   function scheduleResume(subscriber: TailSubscriber, after: number): void {
     const { appId } = subscriber;
-    const before = catchUps.get(appId) ?? Promise.resolve();
+    const before = catchUpsByApp.get(appId) ?? Promise.resolve();
     const done = before
       .then(() => runForSubscriber(subscriber, () => resumeSubscriber(subscriber, after)))
       .then(() => {
-        if (catchUps.get(appId) === done) catchUps.delete(appId);
+        if (catchUpsByApp.get(appId) === done) catchUpsByApp.delete(appId);
       });
-    catchUps.set(appId, done);
+    catchUpsByApp.set(appId, done);
   }
 
   async function joinSubscriber(subscriber: TailSubscriber, since: Date): Promise<void> {
-    if (deliveredUpTo === null) await startTail(since);
+    if (lastDeliveredId === null) await startTail(since);
     if (subscriber.after == null) return addSubscriber(subscriber);
-    // First moves `deliveredUpTo` past all existing entries. This subscriber then gets them as missed entries, also those in `olderIds`.
+    // First moves `lastDeliveredId` past all existing entries. This subscriber then gets them as missed entries, also those in `olderIds`.
     await advanceTail();
     scheduleResume(subscriber, subscriber.after);
   }
@@ -242,10 +242,10 @@ export function createLogTail(options: {
   return {
     follow(filter) {
       const { appId } = filter;
-      return createSubscriptionSource<LogEntry>(appId, (push, endTail) => {
-        const subscriber: TailSubscriber = { ...filter, sendEntry: push, endSubscription: endTail, isOpen: true };
+      return createSubscriptionSource<LogEntry>(appId, (push, endSubscription) => {
+        const subscriber: TailSubscriber = { ...filter, sendEntry: push, endSubscription, isOpen: true };
         openCount += 1;
-        if (openCount === 1) stopFollowing = notifications.follow(LOG_CHANNEL, handleNotice, planAdvance);
+        if (openCount === 1) stopFollowing = notifications.follow(LOG_CHANNEL, handleNotice, scheduleAdvance);
         const since = new Date();
         runInBackground(enqueueWork(() => runForSubscriber(subscriber, () => joinSubscriber(subscriber, since))));
         return () => {
@@ -256,11 +256,11 @@ export function createLogTail(options: {
           if (set?.delete(subscriber) && set.size === 0) subscribersByApp.delete(appId);
           if (openCount > 0) return;
           stopFollowing();
-          clearTimeout(planTimer);
-          planTimer = undefined;
+          clearTimeout(advanceTimer);
+          advanceTimer = undefined;
           runInBackground(
             enqueueWork(async () => {
-              if (openCount === 0) deliveredUpTo = null;
+              if (openCount === 0) lastDeliveredId = null;
             }),
           );
         };

@@ -53,7 +53,7 @@ export function computeAppQueueLimit(queued: number, { maxRuns, maxRunsPerApp }:
 }
 
 export class QueueLimits {
-  private byApp = new Map<number, AppQueueDepth>();
+  private depthsByApp = new Map<number, AppQueueDepth>();
   private readonly total = { runs: 0, bytes: 0 };
   private countedAt = Number.NEGATIVE_INFINITY;
   private intervalMs = 0;
@@ -67,7 +67,7 @@ export class QueueLimits {
   private async countQueue(): Promise<void> {
     const start = performance.now();
     const depthRows = await rows<AppQueueDepth>(this.db, SELECT_QUEUE_DEPTHS);
-    this.byApp = new Map(depthRows.map((depth) => [depth.appId, depth]));
+    this.depthsByApp = new Map(depthRows.map((depth) => [depth.appId, depth]));
     this.total.runs = depthRows.reduce((sum, { runs }) => sum + runs, 0);
     this.total.bytes = depthRows.reduce((sum, { bytes }) => sum + bytes, 0);
     this.countedAt = performance.now();
@@ -75,7 +75,7 @@ export class QueueLimits {
   }
 
   /** Counts the queue again if the last count is older than `maxAgeMs` and older than `intervalMs`. */
-  private countAgainIfOld(maxAgeMs = COUNT_INTERVAL_MS): Promise<void> {
+  private recountIfOld(maxAgeMs = COUNT_INTERVAL_MS): Promise<void> {
     if (performance.now() - this.countedAt <= Math.max(maxAgeMs, this.intervalMs)) return Promise.resolve();
     this.countInProgress ??= this.countQueue().finally(() => {
       this.countInProgress = null;
@@ -84,41 +84,41 @@ export class QueueLimits {
   }
 
   private getDepth(appId: number): AppQueueDepth {
-    return this.byApp.get(appId) ?? { appId, runs: 0, bytes: 0, oldestAt: new Date(), oldestMs: 0 };
+    return this.depthsByApp.get(appId) ?? { appId, runs: 0, bytes: 0, oldestAt: new Date(), oldestMs: 0 };
   }
 
   private async isBelowLimit(appId: number, bytes: number): Promise<boolean> {
     const { maxPayloadBytes } = this.bounds;
-    const appShare = computeAppQueueLimit(this.total.runs, this.bounds);
+    const appLimit = computeAppQueueLimit(this.total.runs, this.bounds);
     const appDepth = this.getDepth(appId);
     const isTooLarge =
       this.total.bytes + bytes > maxPayloadBytes || appDepth.bytes + bytes > maxPayloadBytes * QUEUE_BYTES_APP_SHARE;
     if (isTooLarge) return appDepth.runs < QUEUED_RUNS_PER_APP_RESERVED;
-    if (appShare > EXACTLY_COUNTED_LIMIT_MAX) return appDepth.runs < appShare;
+    if (appLimit > EXACTLY_COUNTED_LIMIT_MAX) return appDepth.runs < appLimit;
     const [row] = await queryPreparedRows<{ queued: number }>(this.db, "queue-of-app", COUNT_QUEUED_OF_APP, [
       appId,
-      appShare,
+      appLimit,
     ]);
-    return row!.queued < appShare;
+    return row!.queued < appLimit;
   }
 
   /** Returns the limit per app (`share`) and the numbers of queued runs, both as of the last count. Does not wait for a new count. */
-  getLastCount(): { share: number; queuedOf: (appId: number) => number } {
-    this.countAgainIfOld().catch(() => undefined);
+  getLastCount(): { limitPerApp: number; getQueuedCount: (appId: number) => number } {
+    this.recountIfOld().catch(() => undefined);
     return {
-      share: computeAppQueueLimit(this.total.runs, this.bounds),
-      queuedOf: (appId) => this.getDepth(appId).runs,
+      limitPerApp: computeAppQueueLimit(this.total.runs, this.bounds),
+      getQueuedCount: (appId) => this.getDepth(appId).runs,
     };
   }
 
   /** Reserves queue capacity for a run with a payload of `bytes` bytes. Returns false if the run would exceed a limit. */
   async reserveCapacity(appId: number, bytes: number): Promise<boolean> {
-    await this.countAgainIfOld();
+    await this.recountIfOld();
     if (!(await this.isBelowLimit(appId, bytes))) return false;
     const appDepth = this.getDepth(appId);
     appDepth.runs += 1;
     appDepth.bytes += bytes;
-    this.byApp.set(appId, appDepth);
+    this.depthsByApp.set(appId, appDepth);
     this.total.runs += 1;
     this.total.bytes += bytes;
     return true;
@@ -126,7 +126,7 @@ export class QueueLimits {
 
   /** Frees the capacity that `reserveCapacity` reserved for a run that was not queued after all. */
   releaseCapacity(appId: number, bytes: number): void {
-    const appDepth = this.byApp.get(appId);
+    const appDepth = this.depthsByApp.get(appId);
     // If the queue was counted again after the reservation, the count does not include the run, and may be 0.
     if (!appDepth || appDepth.runs === 0) return;
     appDepth.runs -= 1;
@@ -139,7 +139,7 @@ export class QueueLimits {
   async readDepths(): Promise<AppQueueDepth[]> {
     // Does not use the result of a count in progress, because it may miss runs that were queued just before this call.
     if (this.countInProgress) await this.countInProgress.catch(() => undefined);
-    await this.countAgainIfOld(0);
-    return [...this.byApp.values()];
+    await this.recountIfOld(0);
+    return [...this.depthsByApp.values()];
   }
 }

@@ -49,7 +49,7 @@ export class ReceivedDataLimiter {
     return (this.options.quotaBytes * share) / 2 ** 20;
   }
 
-  private takeVisitorQuota(sender: DataSender, appId: number, intakeCost: number): void {
+  private countVisitorData(sender: DataSender, appId: number, intakeCost: number): void {
     // The quota of the network address is checked first, so that data rejected here does not reduce the quota of all visitors.
     const waitSeconds = this.addressBucket.takeTokens(createAddressKey(sender), intakeCost);
     if (waitSeconds > 0)
@@ -58,12 +58,12 @@ export class ReceivedDataLimiter {
         this.computeQuotaMegabytes(INTAKE_QUOTA_ADDRESS_SHARE),
         waitSeconds,
       );
-    const waitOfAll = this.visitorBucket.takeTokens(String(appId), intakeCost);
-    if (waitOfAll > 0)
+    const appWaitSeconds = this.visitorBucket.takeTokens(String(appId), intakeCost);
+    if (appWaitSeconds > 0)
       throw createTooMuchDataError(
         "the visitors of one app",
         this.computeQuotaMegabytes(INTAKE_QUOTA_VISITORS_SHARE),
-        waitOfAll,
+        appWaitSeconds,
       );
   }
 
@@ -81,7 +81,7 @@ export class ReceivedDataLimiter {
   }
 
   /** Counts `bytes` bytes in `rows` rows against the sender's quota. @throws RATE_LIMIT_EXCEEDED; OVERLOADED if the disk is nearly full */
-  takeRows(sender: DataSender, appId: number, bytes: number, rows = 1): void {
+  countRows(sender: DataSender, appId: number, bytes: number, rows = 1): void {
     this.checkSpace();
     if (this.options.quotaBytes === 0) return;
     const intakeCost = bytes + rows * INTAKE_ROW_OVERHEAD_BYTES;
@@ -90,19 +90,19 @@ export class ReceivedDataLimiter {
       if (waitSeconds > 0) throw createTooMuchDataError("this app", this.computeQuotaMegabytes(1), waitSeconds);
       return;
     }
-    this.takeVisitorQuota(sender, appId, intakeCost);
+    this.countVisitorData(sender, appId, intakeCost);
   }
 
   /** Counts a run's payload against a visitor's quota. Payloads of other callers do not count. @throws RATE_LIMIT_EXCEEDED */
-  takePayload(sender: DataSender, appId: number, bytes: number): void {
-    if (this.options.quotaBytes > 0 && isPageCaller(sender)) this.takeVisitorQuota(sender, appId, bytes);
+  countPayload(sender: DataSender, appId: number, bytes: number): void {
+    if (this.options.quotaBytes > 0 && isPageCaller(sender)) this.countVisitorData(sender, appId, bytes);
   }
 
   /**
    * Subtracts rows from the sender's quota after they were stored. Never throws: if the rows exceed the quota, the sender's next request is
    * rejected.
    */
-  charge(sender: DataSender, appId: number, rows: number): void {
+  chargeRows(sender: DataSender, appId: number, rows: number): void {
     if (this.options.quotaBytes === 0 || rows === 0) return;
     const intakeCost = rows * INTAKE_ROW_OVERHEAD_BYTES;
     if (isPageCaller(sender)) {

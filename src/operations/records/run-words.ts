@@ -220,7 +220,7 @@ export class RunSearch {
   }
 
   /** Indexes all recently ended runs and a batch of older ones. Returns the time of the next call as Unix time in milliseconds. */
-  async gather(): Promise<number> {
+  async indexEndedRuns(): Promise<number> {
     while (!this.isStopped && (await this.indexBatch("newer")));
     const hasMore = !this.isStopped && (await this.indexBatch("older"));
     return Date.now() + (hasMore ? 0 : INDEX_INTERVAL_MS);

@@ -202,19 +202,19 @@ export class Dispatcher {
   async settleHeldRuns(): Promise<number> {
     const { repository, processId } = this.options;
     const differences = await repository.findHeldDifferences(processId, [...this.activeRuns.keys()]);
-    const unknownBefore = this.claimsByUnknownRun;
+    const previousClaimsByUnknownRun = this.claimsByUnknownRun;
     this.claimsByUnknownRun = new Map();
-    let queuedAgain = 0;
+    let requeuedCount = 0;
     for (const { id, isHeld } of differences) {
-      const claims = unknownBefore.get(id);
+      const claims = previousClaimsByUnknownRun.get(id);
       if (!isHeld) {
         this.activeRuns.get(id)?.controller.abort(LOST_OUTCOME);
         this.activeRuns.delete(id);
       } else if (!claims || claims.some((claim) => this.claims.has(claim))) {
         this.claimsByUnknownRun.set(id, claims ?? [...this.claims]);
-      } else if (!this.activeRuns.has(id) && (await repository.returnClaim(id, processId))) queuedAgain += 1;
+      } else if (!this.activeRuns.has(id) && (await repository.returnClaim(id, processId))) requeuedCount += 1;
     }
-    return queuedAgain;
+    return requeuedCount;
   }
 
   /** Waits until the active runs have ended; `forceStop` aborts them. Claims only runs whose result an active run waits for. */

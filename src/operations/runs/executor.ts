@@ -81,7 +81,7 @@ export interface ExecutorOptions {
   scripts: Pick<PageScriptLoader, "prepare">;
   /** Time limit of a run in milliseconds. An action can have a shorter limit. */
   timeoutMs: number;
-  measures: Pick<ServiceMetrics, "countEndedRun" | "requestEnded">;
+  measures: Pick<ServiceMetrics, "countEndedRun" | "countRequest">;
   tracing: RequestTracing;
   apiUrl: string;
   serviceRequests: ServiceRequestSender | null;
@@ -217,7 +217,7 @@ export class RunExecution {
         const values = createRequestSpanAttributes(new URL(origin), method);
         const span = tracing.beginSpan("request", "client", this.span.traceparent, values);
         return (facts) => {
-          measures.requestEnded(facts);
+          measures.countRequest(facts);
           const { status, sentBytes, receivedBytes, code } = facts;
           span.setAttributes({ "http.request.body.size": sentBytes, "http.response.body.size": receivedBytes });
           if (status !== null) span.setAttributes({ "http.response.status_code": status });

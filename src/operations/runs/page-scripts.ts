@@ -46,7 +46,7 @@ export interface PreparedScripts {
 }
 
 interface PageScriptsOptions {
-  sessionOf: ReadAppSession;
+  readAppSession: ReadAppSession;
   credentials: Credentials;
   catalogue: PackageCatalogue;
   storedScripts: StoredScripts;
@@ -106,7 +106,7 @@ export class PageScriptLoader {
   }
 
   private async createSessionScript(run: RunRecord): Promise<SourceScript> {
-    const session = JSON.stringify(JSON.stringify(await this.options.sessionOf(run)));
+    const session = JSON.stringify(JSON.stringify(await this.options.readAppSession(run)));
     // Passes the session as JSON text, because the key `__proto__` in an object literal would set the prototype.
     const source = `globalThis.__svcSession = JSON.parse(${session});`;
     return { name: "svc-run-session.js", source, mode: "isolate" };

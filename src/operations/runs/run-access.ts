@@ -21,7 +21,7 @@ interface RuntimeUser {
 export type FindAppUser = (caller: Caller) => Promise<RuntimeUser | null>;
 
 /** Access rules apply only to pages. Editors, back ends and server actions may run every action of their app. */
-export function createCallerActionAccess(caller: Caller, userOf: FindAppUser): CallerActionAccess {
+export function createCallerActionAccess(caller: Caller, findAppUser: FindAppUser): CallerActionAccess {
   if (!isPageCaller(caller)) return { metRules: null, user: null, meetsRule: async () => true };
   const kind = caller.kind === "viewer" ? "viewer" : "live";
   const access: CallerActionAccess = {
@@ -29,7 +29,7 @@ export function createCallerActionAccess(caller: Caller, userOf: FindAppUser): C
     user: null,
     meetsRule: (text) =>
       mayPageRunAction(JSON.parse(text) as ActionAccess, kind, async () => {
-        const user = await userOf(caller);
+        const user = await findAppUser(caller);
         access.user = user && `${user.dataSourceId}/${user.id}`;
         return user?.data ?? null;
       }),

@@ -132,7 +132,7 @@ export class RunAdmission {
   constructor(
     private readonly db: Db,
     private readonly repository: Pick<RunRepository, "cancelQueued">,
-    private readonly measures: Pick<ServiceMetrics, "ticks">,
+    private readonly measures: Pick<ServiceMetrics, "countTicks">,
     private readonly log: Pick<Logger, "warn">,
   ) {}
 
@@ -175,7 +175,7 @@ export class RunAdmission {
 
   private async checkKey(key: ConcurrencyKey): Promise<void> {
     const { cancel, skippedTicks } = await this.db.transaction((manager) => this.checkLockedKey(manager, key));
-    if (skippedTicks > 0) this.measures.ticks("concurrency", skippedTicks);
+    if (skippedTicks > 0) this.measures.countTicks("concurrency", skippedTicks);
     for (const { runId, replacedBy: displacedBy } of cancel)
       if (!(await this.repository.cancelQueued(runId, displacedBy)))
         await this.db.query("SELECT pg_notify($1, $2)", createCancelRunNotice(runId, displacedBy));

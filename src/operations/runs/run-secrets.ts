@@ -70,8 +70,8 @@ export class RunSecrets {
   private async readNewSecrets(): Promise<SecretScanner> {
     const { store, appId, startSecrets } = this;
     if ((await store.secretValues.readVersion(appId)) === this.current.version) return this.current.scanner;
-    const { version, forgotten, entries } = await store.secretValues.read(appId, startSecrets.version);
-    if (forgotten > startSecrets.version || version - startSecrets.version > SECRET_CHANGES_MAX)
+    const { version, deletedUpToVersion, entries } = await store.secretValues.read(appId, startSecrets.version);
+    if (deletedUpToVersion > startSecrets.version || version - startSecrets.version > SECRET_CHANGES_MAX)
       throw new ActionError(
         "EXECUTION_FAILED",
         "secret settings changed too often during the run, so it is unknown which values the run could read",
@@ -153,9 +153,9 @@ export class SecretStore {
     const cached = this.cached.get(appId);
     if (cached?.version === version) return cached;
     const { secretValues } = this;
-    const { entries, underscore, ...read } = await secretValues.read(appId);
+    const { entries, privateAndProtected, ...read } = await secretValues.read(appId);
     const sealedKeys = await secretValues.readSealedKeys(appId);
-    const contextSettings = JSON.stringify(selectServerActionSettings(underscore, sealedKeys));
+    const contextSettings = JSON.stringify(selectServerActionSettings(privateAndProtected, sealedKeys));
     const secrets = {
       version: read.version,
       entries,

@@ -45,7 +45,7 @@ interface RunsOptions {
   receivedDataLimiter: ReceivedDataLimiter;
   logs: ExecutionLogs;
   notifications: DatabaseNotifications;
-  userOf: FindAppUser;
+  findAppUser: FindAppUser;
   processId: string;
   isRunner: boolean;
 }
@@ -133,11 +133,11 @@ export class Runs {
   }
 
   private createNamedRun(caller: Caller, request: RunRequest): NewOnDemandRun {
-    const { receivedDataLimiter, userOf } = this.options;
+    const { receivedDataLimiter, findAppUser } = this.options;
     const { appId, ref, idempotencyKey, retryFailed = false } = request;
     const payload = toPayloadText(request.payload);
     const { copy, personId, credentialId, runId: causeRunId, runDepth } = caller;
-    receivedDataLimiter.takePayload(caller, appId, Buffer.byteLength(payload));
+    receivedDataLimiter.countPayload(caller, appId, Buffer.byteLength(payload));
     if (runDepth >= RUN_CHAIN_DEPTH_MAX) {
       throw new ActionError(
         "EXECUTION_FAILED",
@@ -146,7 +146,7 @@ export class Runs {
     }
     const needsPublishedApp = caller.kind === "live";
     const callerFields = { personId, credentialId, idempotencyKey, retryFailed, causeRunId };
-    const access = createCallerActionAccess(caller, userOf);
+    const access = createCallerActionAccess(caller, findAppUser);
     return { appId, ref, trigger: "manual", needsPublishedApp, access, copy, payload, ...callerFields };
   }
 

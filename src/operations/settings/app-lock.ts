@@ -23,8 +23,8 @@ const ENTRY_CHANGES_PER_APP = 4;
 
 /** Separate limits for changes of apps and of entries. So changes of an app do not wait for changes of entries, which visitors can make. */
 class ChangeLimits {
-  readonly ofApps = new FairSemaphore(APP_CHANGES_MAX, APP_CHANGES_PER_APP, "halved");
-  readonly ofEntries = new FairSemaphore(ENTRY_CHANGES_MAX, ENTRY_CHANGES_PER_APP, "halved");
+  readonly appChanges = new FairSemaphore(APP_CHANGES_MAX, APP_CHANGES_PER_APP, "halved");
+  readonly entryChanges = new FairSemaphore(ENTRY_CHANGES_MAX, ENTRY_CHANGES_PER_APP, "halved");
 }
 
 const limitsByDb = new WeakMap<Db, ChangeLimits>();
@@ -37,7 +37,7 @@ function getChangeLimits(db: Db): ChangeLimits {
 
 /** Runs a transaction that changes entries of an app, as soon as a slot is free. The waiting apps get slots in turn. */
 export async function runEntryChangeInSlot<T>(db: Db, appId: number, work: () => Promise<T>): Promise<T> {
-  const releaseSlot = await getChangeLimits(db).ofEntries.enter(appId);
+  const releaseSlot = await getChangeLimits(db).entryChanges.enter(appId);
   return work().finally(releaseSlot);
 }
 
@@ -56,9 +56,9 @@ const createOverloadedError = () =>
  * @throws OVERLOADED if too many changes of the app wait, or if this change waits for too long
  */
 export async function runAppChangeInSlot<T>(db: Db, appId: number, work: () => Promise<T>): Promise<T> {
-  const { ofApps } = getChangeLimits(db);
-  if (ofApps.countWaiting(appId) >= WAITING_CHANGES_PER_APP) throw createOverloadedError();
-  const releaseSlot = await ofApps
+  const { appChanges } = getChangeLimits(db);
+  if (appChanges.countWaiting(appId) >= WAITING_CHANGES_PER_APP) throw createOverloadedError();
+  const releaseSlot = await appChanges
     .enter(appId, () => AbortSignal.timeout(CHANGE_WAIT_MAX_MS))
     .catch(() => {
       throw createOverloadedError();

@@ -20,16 +20,16 @@ export interface StoredSetting {
 export interface SecretValues {
   version: number;
   /** Values that were replaced up to this version number are no longer stored. */
-  forgotten: number;
+  deletedUpToVersion: number;
   /** Keys and current values of the private and protected settings. */
-  underscore: [string, unknown][];
-  /** Keys and values of the secret settings in `underscore`. Also contains values that were replaced after the requested version. */
+  privateAndProtected: [string, unknown][];
+  /** Keys and values of the secret settings in `privateAndProtected`, and values that were replaced after the requested version. */
   entries: [string, unknown][];
 }
 
 /** Selects the current values, and the values that were replaced after the version $2. One statement, so that both are consistent. */
 const SELECT_SECRET_VALUES = `
-  SELECT app.secrets_version AS version, app.secrets_forgotten AS forgotten, s.key, s.value, s.sealed,
+  SELECT app.secrets_version AS version, app.secrets_forgotten AS "deletedUpToVersion", s.key, s.value, s.sealed,
          s.not_secret AS "notSecret", s.replaced
     FROM app LEFT JOIN LATERAL (
       SELECT key, value, sealed, not_secret, false AS replaced FROM setting
@@ -41,7 +41,7 @@ const SELECT_SECRETS_VERSION = "SELECT secrets_version AS version FROM app WHERE
 
 interface SecretRow extends StoredSetting {
   version: number;
-  forgotten: number;
+  deletedUpToVersion: number;
   notSecret: boolean;
   replaced: boolean;
 }
@@ -99,8 +99,8 @@ export class SecretValueReader {
     const values = await openSettings(appId, validEntries, executor);
     return {
       version: secretRows[0]?.version ?? 0,
-      forgotten: secretRows[0]?.forgotten ?? 0,
-      underscore: values.filter((_, index) => !validEntries[index]!.replaced),
+      deletedUpToVersion: secretRows[0]?.deletedUpToVersion ?? 0,
+      privateAndProtected: values.filter((_, index) => !validEntries[index]!.replaced),
       entries: values.filter((_, index) => !validEntries[index]!.notSecret),
     };
   }

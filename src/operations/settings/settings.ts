@@ -108,7 +108,7 @@ interface SettingsOptions {
   dataKeys: DataKeys;
   baseUrl: string;
   clientTimeoutMs: number;
-  sessionOf: ReadAppSession;
+  readAppSession: ReadAppSession;
   logEvents: LogEventStore;
   receivedDataLimiter: ReceivedDataLimiter;
 }
@@ -129,7 +129,7 @@ export class Settings {
     openSettings: (appId, storedRows, executor) => this.openSettings(appId, storedRows, executor),
   });
   /** Concurrent reads of one app's settings share a query. Each reader decrypts the values itself. */
-  private readonly stored = {
+  private readonly storedRowReaders = {
     all: this.createSharedReader("all"),
     http: this.createSharedReader("http"),
     runtime: this.createSharedReader("runtime"),
@@ -153,14 +153,14 @@ export class Settings {
     ]);
   }
 
-  private createSharedReader(tiers: keyof typeof SELECT_BY_READER) {
+  private createSharedReader(reader: keyof typeof SELECT_BY_READER) {
     return shareConcurrentReads((appId: number) =>
-      queryPreparedRows<StoredSetting>(this.options.db, `settings-${tiers}`, SELECT_BY_READER[tiers], [appId]),
+      queryPreparedRows<StoredSetting>(this.options.db, `settings-${reader}`, SELECT_BY_READER[reader], [appId]),
     );
   }
 
-  private async readSettings(appId: number, tiers: keyof typeof SELECT_BY_READER): Promise<[string, unknown][]> {
-    return this.openSettings(appId, await this.stored[tiers](appId));
+  private async readSettings(appId: number, reader: keyof typeof SELECT_BY_READER): Promise<[string, unknown][]> {
+    return this.openSettings(appId, await this.storedRowReaders[reader](appId));
   }
 
   /** Locks the app before it calls `work`. @throws RESOURCE_CHANGED if the settings have another version than `precondition` */
@@ -180,7 +180,7 @@ export class Settings {
     }));
     // Counts each key twice, because the audit log stores it too. Counts two rows for the whole change.
     const bytes = Buffer.byteLength(texts.map(({ key, text }) => key + key + text).join(""));
-    receivedDataLimiter.takeRows(caller, appId, bytes, 2);
+    receivedDataLimiter.countRows(caller, appId, bytes, 2);
     await checkSize(executor, appId, texts);
     const hasSecret = texts.some(({ tier }) => tier !== "public");
     const dataKey = hasSecret ? await dataKeys.findOrCreate(appId, executor) : null;
@@ -280,9 +280,9 @@ export class Settings {
 
   /** Returns the data of `window.ENV` for the caller's page. It contains only public settings. */
   async buildPageEnv({ kind, credentialId, personId, copy }: Caller, appId: number): Promise<PageEnvWithSession> {
-    const { baseUrl, clientTimeoutMs, sessionOf } = this.options;
+    const { baseUrl, clientTimeoutMs, readAppSession } = this.options;
     const appSettings = selectRuntimeSettings(await this.readSettings(appId, "runtime"));
-    const session = await sessionOf({ appId, personId, credentialId, copy });
+    const session = await readAppSession({ appId, personId, credentialId, copy });
     const environment = kind === "live" ? "live" : "viewer";
     return { appId, apiUrl: baseUrl, environment, appSettings, clientTimeoutMs, session };
   }
@@ -307,7 +307,7 @@ export class Settings {
   }
 
   /** Writes the setting values that are part of a change of bindings, in the transaction of this change. @throws SETTINGS_INVALID */
-  async writeBound(executor: SqlClient, caller: Caller, appId: number, values: object): Promise<void> {
+  async writeBoundSettings(executor: SqlClient, caller: Caller, appId: number, values: object): Promise<void> {
     await this.write(executor, caller, appId, parseSettingsBody(values));
     if (Object.keys(values).length > 0) await this.emitUpdate(executor, caller, appId, Object.keys(values));
   }

@@ -50,7 +50,7 @@ const SELECT_CIRCUMSTANCES = `
            WHERE action_id = ANY ($1) AND trigger = 'schedule' AND finished_at IS NULL) AS busy,
          (SELECT json_agg(id) FROM app WHERE id = ANY ($2) AND published_at IS NOT NULL) AS published,
          (SELECT json_agg(id) FROM app WHERE id = ANY ($2) AND schedules_paused_at IS NOT NULL) AS paused,
-         (SELECT min(started_at) FROM instance WHERE 'scheduler' = ANY (roles) AND lease_until >= now()) AS "upSince"`;
+         (SELECT min(started_at) FROM instance WHERE 'scheduler' = ANY (roles) AND lease_until >= now()) AS "schedulerUpSince"`;
 
 const WRITE_TICKS = `
   WITH written AS (
@@ -105,7 +105,7 @@ interface ActionCircumstances {
   publishedAppIds: ReadonlySet<number>;
   pausedAppIds: ReadonlySet<number>;
   /** Start time of the live scheduler process that started first; null if there is none. */
-  upSince: Date | null;
+  schedulerUpSince: Date | null;
 }
 
 /** Run to store for a tick: a queued run if `reason` is null, otherwise a skipped run. */
@@ -123,8 +123,8 @@ interface TickResult {
  */
 function decideTickResults(
   due: DueRow,
-  owedTicks: DueTicks,
-  { busyActionIds, publishedAppIds, pausedAppIds, upSince }: ActionCircumstances,
+  dueTicks: DueTicks,
+  { busyActionIds, publishedAppIds, pausedAppIds, schedulerUpSince }: ActionCircumstances,
 ): TickResult[] {
   const { appId, actionId } = due;
   const offReason = !publishedAppIds.has(appId)
@@ -133,14 +133,14 @@ function decideTickResults(
       ? SKIP_REASONS.paused
       : null;
   let isRunning = busyActionIds.has(actionId);
-  const missedResults = owedTicks.missed.map(({ tick, count, isMinimum }) => {
-    const missedReason = upSince !== null && tick >= upSince ? SKIP_REASONS.late : SKIP_REASONS.down;
+  const missedResults = dueTicks.missed.map(({ tick, count, isMinimum }) => {
+    const missedReason = schedulerUpSince !== null && tick >= schedulerUpSince ? SKIP_REASONS.late : SKIP_REASONS.down;
     const reason = isMinimum
       ? `${missedReason}; more than ${COUNTED_MISSED_TICKS_MAX} ticks, not counted further`
       : missedReason;
     return { appId, actionId, tick, count, reason: offReason ?? reason };
   });
-  const currentResults = owedTicks.current.map((tick) => {
+  const currentResults = dueTicks.current.map((tick) => {
     const reason = offReason ?? (isRunning ? SKIP_REASONS.running : null);
     isRunning = true;
     return { appId, actionId, tick, count: 1, reason };
@@ -158,20 +158,20 @@ interface SchedulerOptions {
   db: Db;
   now: () => number;
   defaultTimezone: string;
-  measures: Pick<ServiceMetrics, "ticks">;
+  measures: Pick<ServiceMetrics, "countTicks">;
 }
 
 async function readCircumstances(manager: EntityManager, due: DueRow[]): Promise<ActionCircumstances> {
   const ids = [due.map(({ actionId }) => actionId), [...new Set(due.map(({ appId }) => appId))]];
   const [circumstanceRow] = await rows<
-    Record<"busy" | "published" | "paused", number[] | null> & { upSince: Date | null }
+    Record<"busy" | "published" | "paused", number[] | null> & { schedulerUpSince: Date | null }
   >(manager, SELECT_CIRCUMSTANCES, ids);
-  const { busy, published, paused, upSince } = circumstanceRow!;
+  const { busy, published, paused, schedulerUpSince } = circumstanceRow!;
   return {
     busyActionIds: new Set(busy),
     publishedAppIds: new Set(published),
     pausedAppIds: new Set(paused),
-    upSince,
+    schedulerUpSince,
   };
 }
 
@@ -191,11 +191,11 @@ export class Scheduler {
         const timezone = row.timezone ?? defaultTimezone;
         const tick = computeTick(row, timezone);
         const shiftedNow = new Date(moment.getTime() - (row.dueAt.getTime() - tick.getTime()));
-        const owedTicks = computeDueTicks(row.frequency, timezone, tick, shiftedNow);
-        tickResults.push(...decideTickResults(row, owedTicks, circumstances));
-        nextStartTimes.push(new Date(owedTicks.next.getTime() + row.offsetMs).toISOString());
+        const dueTicks = computeDueTicks(row.frequency, timezone, tick, shiftedNow);
+        tickResults.push(...decideTickResults(row, dueTicks, circumstances));
+        nextStartTimes.push(new Date(dueTicks.next.getTime() + row.offsetMs).toISOString());
         // After a long pause, a schedule has thousands of missed ticks. Computing all of them at once would block the event loop.
-        if (owedTicks.missed.length > 1) await yieldToEventLoop();
+        if (dueTicks.missed.length > 1) await yieldToEventLoop();
       }
       await rows(manager, WRITE_TICKS, [
         tickResults.map(({ appId }) => appId),
@@ -207,7 +207,7 @@ export class Scheduler {
       await rows(manager, ADVANCE_SCHEDULES, [dueRows.map(({ actionId }) => actionId), nextStartTimes]);
       return dueRows.length;
     });
-    for (const { reason, count } of tickResults) measures.ticks(toMetricLabel(reason), count);
+    for (const { reason, count } of tickResults) measures.countTicks(toMetricLabel(reason), count);
     return claimedSchedules;
   }
 
@@ -217,7 +217,7 @@ export class Scheduler {
   }
 
   /** Stores the runs of all due ticks. Returns the time of the next tick as Unix time in milliseconds; null if there is no next tick. */
-  async claimDue(): Promise<number | null> {
+  async claimDueSchedules(): Promise<number | null> {
     const { now } = this.options;
     const moment = new Date(now());
     while ((await this.claimBatch(moment)) === BATCH_SIZE);

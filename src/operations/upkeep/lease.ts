@@ -22,8 +22,8 @@ const RENEW_LEASE = `
 
 /** Measures for how long this process has been in contact with the database, without a gap longer than DATABASE_GAP_MAX_MS. */
 export class DatabaseContactMonitor {
-  private since = Number.POSITIVE_INFINITY;
-  private last = Number.NEGATIVE_INFINITY;
+  private steadySince = Number.POSITIVE_INFINITY;
+  private lastReachedAt = Number.NEGATIVE_INFINITY;
 
   /** @param now returns the time of a monotonic clock in milliseconds */
   constructor(
@@ -33,18 +33,18 @@ export class DatabaseContactMonitor {
 
   onReached(): void {
     const at = this.now();
-    if (this.since > at || at - this.last > DATABASE_GAP_MAX_MS) this.since = at;
-    this.last = at;
+    if (this.steadySince > at || at - this.lastReachedAt > DATABASE_GAP_MAX_MS) this.steadySince = at;
+    this.lastReachedAt = at;
   }
 
   onLost(): void {
-    this.since = Number.POSITIVE_INFINITY;
+    this.steadySince = Number.POSITIVE_INFINITY;
   }
 
   /** True if there was no gap for `steadyMs`. In this time, every live process could renew its lease. */
   isSteady(): boolean {
     const at = this.now();
-    return at - this.since >= this.steadyMs && at - this.last <= DATABASE_GAP_MAX_MS;
+    return at - this.steadySince >= this.steadyMs && at - this.lastReachedAt <= DATABASE_GAP_MAX_MS;
   }
 }
 

@@ -46,17 +46,17 @@ interface PartitionFamily {
 }
 
 /** Partitions are dropped in this order: each table after the tables whose rows refer to it. */
-const PARTITION_FAMILIES: readonly (PartitionFamily & { dropped: boolean })[] = [
-  { tables: ["execution_log"], timeColumn: "created_at", extraRetentionDays: 0, dropped: true },
+const PARTITION_FAMILIES: readonly (PartitionFamily & { isDropped: boolean })[] = [
+  { tables: ["execution_log"], timeColumn: "created_at", extraRetentionDays: 0, isDropped: true },
   {
     tables: ["run", "console_line", "run_search"],
     timeColumn: "queued_at",
     extraRetentionDays: 1,
     busyCondition: "finished_at IS NULL",
-    dropped: true,
+    isDropped: true,
   },
-  { tables: ["log_event"], timeColumn: "created_at", extraRetentionDays: 1, dropped: true },
-  { tables: ["audit_entry"], timeColumn: "created_at", extraRetentionDays: 0, dropped: false },
+  { tables: ["log_event"], timeColumn: "created_at", extraRetentionDays: 1, isDropped: true },
+  { tables: ["audit_entry"], timeColumn: "created_at", extraRetentionDays: 0, isDropped: false },
 ];
 
 const SELECT_DETACHED = `
@@ -84,10 +84,12 @@ export class Partitions {
   private async attemptExclusively(work: (manager: EntityManager) => Promise<void>): Promise<boolean> {
     try {
       return await this.options.db.transaction(async (manager) => {
-        const [lock] = await rows<{ mine: boolean }>(manager, "SELECT pg_try_advisory_xact_lock($1) AS mine", [
-          PARTITION_LOCK_KEY,
-        ]);
-        if (!lock!.mine) return false;
+        const [lock] = await rows<{ isLocked: boolean }>(
+          manager,
+          'SELECT pg_try_advisory_xact_lock($1) AS "isLocked"',
+          [PARTITION_LOCK_KEY],
+        );
+        if (!lock!.isLocked) return false;
         await manager.query(`SET LOCAL lock_timeout = ${LOCK_TIMEOUT_MS}`);
         await work(manager);
         return true;
@@ -105,10 +107,10 @@ export class Partitions {
   ): Promise<number> {
     const sql = `SELECT id, extract(epoch FROM now() - ${timeColumn}) * 1000 AS ms FROM ${head} WHERE id >= $1 ORDER BY id LIMIT 1`;
     const [oldest] = await rows<{ id: number; ms: number }>(this.options.db, sql, [lowerBound ?? 0]);
-    const aDay = oldest ? ((last - oldest.id) * DAY_MS) / Math.max(Number(oldest.ms), 60_000) : 0;
+    const idsPerDay = oldest ? ((last - oldest.id) * DAY_MS) / Math.max(Number(oldest.ms), 60_000) : 0;
     return Math.min(
       PARTITION_IDS_MAX,
-      Math.max(PARTITION_IDS_MIN, Math.ceil(aDay / PARTITION_IDS_MIN) * PARTITION_IDS_MIN),
+      Math.max(PARTITION_IDS_MIN, Math.ceil(idsPerDay / PARTITION_IDS_MIN) * PARTITION_IDS_MIN),
     );
   }
 
@@ -131,66 +133,66 @@ export class Partitions {
     });
   }
 
-  private async createPartitionsAhead(family: PartitionFamily): Promise<void> {
+  private async createPartitionsOfFamily(family: PartitionFamily): Promise<void> {
     const { db } = this.options;
     const [head] = family.tables;
     const [counter] = await rows<{ last: number }>(db, `SELECT last_value AS last FROM ${head}_id_seq`);
     const { last } = counter!;
     for (;;) {
       const allPartitions = await listPartitions(db, head);
-      const { low: begin } = allPartitions.at(-1)!;
+      const { low: lastPartitionStart } = allPartitions.at(-1)!;
       const size = await this.computePartitionSize(
         family,
         allPartitions.find(({ high }) => high === null || high > last)?.low ?? null,
         last,
       );
-      if (begin === null || begin - last >= PARTITIONS_AHEAD * size) return;
-      if (!(await this.extendFamily(family, Math.max(begin, last + 1) + size))) return;
+      if (lastPartitionStart === null || lastPartitionStart - last >= PARTITIONS_AHEAD * size) return;
+      if (!(await this.extendFamily(family, Math.max(lastPartitionStart, last + 1) + size))) return;
     }
   }
 
   /**
-   * True if the row with the highest ID in a partition is older than `olderDays` days, and no row of the partition is in use. An empty
+   * True if the row with the highest ID in a partition is older than `days` days, and no row of the partition is in use. An empty
    * partition counts as older.
    */
-  private async isOlder(
+  private async isOlderThanDays(
     { timeColumn, busyCondition }: PartitionFamily,
     name: string,
-    olderDays: number,
+    days: number,
   ): Promise<boolean> {
     const newestTimeSql = `(SELECT ${timeColumn} FROM ${name} ORDER BY id DESC LIMIT 1)`;
     const isFreeCondition = busyCondition ? `NOT EXISTS (SELECT FROM ${name} WHERE ${busyCondition})` : "true";
-    const sql = `SELECT coalesce(${newestTimeSql} < now() - $1 * interval '1 day', true) AND ${isFreeCondition} AS older`;
-    return (await rows<{ older: boolean }>(this.options.db, sql, [olderDays]))[0]!.older;
+    const sql = `SELECT coalesce(${newestTimeSql} < now() - $1 * interval '1 day', true) AND ${isFreeCondition} AS "isOlder"`;
+    return (await rows<{ isOlder: boolean }>(this.options.db, sql, [days]))[0]!.isOlder;
   }
 
   /**
-   * Detaches the partitions whose IDs are all below `below`. `dropDetached` drops them in a separate step, which takes longer. Returns
-   * false if the locks were not available.
+   * Detaches the partitions whose IDs are all below `below`. `dropDetachedPartitions` drops them in a separate step, which takes longer.
+   * Returns false if the locks were not available.
    */
-  private async detachBelow({ tables }: PartitionFamily, below: number): Promise<boolean> {
+  private async detachPartitionsBelow({ tables }: PartitionFamily, below: number): Promise<boolean> {
     return this.runExclusively(async (manager) => {
-      const leavingPartitions: { table: string; name: string }[] = [];
+      const partitionsToDetach: { table: string; name: string }[] = [];
       for (const table of tables) {
         for (const { name, high } of await listPartitions(manager, table)) {
-          if (high !== null && high <= below) leavingPartitions.push({ table, name });
+          if (high !== null && high <= below) partitionsToDetach.push({ table, name });
         }
       }
-      if (leavingPartitions.length === 0) return;
-      const lockedTables = [...tables.map((table) => `ONLY ${table}`), ...leavingPartitions.map(({ name }) => name)];
+      if (partitionsToDetach.length === 0) return;
+      const lockedTables = [...tables.map((table) => `ONLY ${table}`), ...partitionsToDetach.map(({ name }) => name)];
       await manager.query(
         [
           // Takes all locks first, so that no work is lost if a lock is not available.
           `LOCK TABLE ${lockedTables.join(", ")} IN ACCESS EXCLUSIVE MODE`,
-          ...leavingPartitions.map(({ table, name }) => `ALTER TABLE ${table} DETACH PARTITION ${name}`),
-          ...leavingPartitions.map(({ name }) => `ALTER TABLE ${name} RENAME TO "${DETACHED_PREFIX}${name}"`),
+          ...partitionsToDetach.map(({ table, name }) => `ALTER TABLE ${table} DETACH PARTITION ${name}`),
+          ...partitionsToDetach.map(({ name }) => `ALTER TABLE ${name} RENAME TO "${DETACHED_PREFIX}${name}"`),
         ].join(";"),
       );
     });
   }
 
   /** Drops detached partitions, also those that a crashed process has detached. Skips partitions that a backup is reading. */
-  private async dropDetached(): Promise<void> {
+  private async dropDetachedPartitions(): Promise<void> {
     const { db } = this.options;
     for (const { name } of await rows<{ name: string }>(db, SELECT_DETACHED, [DETACHED_PREFIX])) {
       // Both statements are one message and so one transaction, to which `SET LOCAL` applies.
@@ -202,44 +204,41 @@ export class Partitions {
   }
 
   /**
-   * Returns the oldest partitions whose rows are all older than `olderDays` days and not in use. Stops at the first partition that has
+   * Returns the oldest partitions whose rows are all older than `days` days and not in use. Stops at the first partition that has
    * other rows, or can still get rows.
    */
-  private async listOldPartitions(
-    family: PartitionFamily,
-    olderDays: number,
-  ): Promise<(Partition & { high: number })[]> {
+  private async listOldPartitions(family: PartitionFamily, days: number): Promise<(Partition & { high: number })[]> {
     const { db } = this.options;
     const [head] = family.tables;
     const [counter] = await rows<{ last: number }>(db, `SELECT last_value AS last FROM ${head}_id_seq`);
     const old: (Partition & { high: number })[] = [];
     for (const { name, low, high } of await listPartitions(db, head)) {
-      if (high === null || high > counter!.last || !(await this.isOlder(family, name, olderDays))) break;
+      if (high === null || high > counter!.last || !(await this.isOlderThanDays(family, name, days))) break;
       old.push({ name, low, high });
     }
     return old;
   }
 
   /** Creates partitions before rows for them exist. Call this method every minute. */
-  async makeAhead(): Promise<void> {
-    for (const family of PARTITION_FAMILIES) await this.createPartitionsAhead(family);
+  async createPartitionsAhead(): Promise<void> {
+    for (const family of PARTITION_FAMILIES) await this.createPartitionsOfFamily(family);
   }
 
   /**
    * Drops partitions whose rows are all too old and not in use. Returns the number of detached partitions, without those of the tables
    * `others`.
    */
-  async dropOld(): Promise<number> {
-    await this.dropDetached();
+  async dropOldPartitions(): Promise<number> {
+    await this.dropDetachedPartitions();
     let droppedCount = 0;
     for (const family of PARTITION_FAMILIES) {
-      if (!family.dropped) continue;
+      if (!family.isDropped) continue;
       const old = await this.listOldPartitions(family, this.options.days + family.extraRetentionDays);
       for (let from = 0; from < old.length; from += DETACHED_PER_TRANSACTION_MAX) {
         const batch = old.slice(from, from + DETACHED_PER_TRANSACTION_MAX);
-        if (!(await this.detachBelow(family, batch.at(-1)!.high))) break;
+        if (!(await this.detachPartitionsBelow(family, batch.at(-1)!.high))) break;
         droppedCount += batch.length;
-        await this.dropDetached();
+        await this.dropDetachedPartitions();
         await delay(DETACH_PAUSE_MS);
       }
     }

@@ -268,7 +268,7 @@ const DELETE_DEAD_INSTANCES = "DELETE FROM instance WHERE lease_until < now() - 
 
 export interface DataRetention {
   /** Creates partitions before rows for them exist. Returns the time of the next call as Unix time in milliseconds. */
-  makeAhead(): Promise<number>;
+  createPartitionsAhead(): Promise<number>;
   /** Deletes rows that are too old, or above the maximum of their owner. Returns the time of the next call (Unix milliseconds). */
   clean(): Promise<number>;
   /** Makes `clean` stop after the batch that it is deleting now. */
@@ -308,13 +308,13 @@ export function createDataRetention(options: { db: Db; days: number; log: Pick<L
   }
 
   return {
-    async makeAhead() {
-      await partitions.makeAhead();
+    async createPartitionsAhead() {
+      await partitions.createPartitionsAhead();
       return Date.now() + CREATE_PARTITIONS_INTERVAL_MS;
     },
     async clean() {
       const skipFailure = createFailureSkipper(log);
-      await skipFailure(partitions.dropOld());
+      await skipFailure(partitions.dropOldPartitions());
       for (const partitionedDelete of PARTITIONED_DELETES) await skipFailure(deletePartitioned(partitionedDelete));
       for (const batch of BATCH_DELETES) await skipFailure(deleteAll(batch, days));
       for (const [batch, bound] of BOUNDED_DELETES) await skipFailure(deleteAll(batch, bound));

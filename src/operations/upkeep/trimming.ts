@@ -19,43 +19,44 @@ const MEASURE_ALL_INTERVAL_MS = 3_600_000;
 interface RowKind {
   table: "run" | "log_event";
   /** SQL expression for the bytes of a row. */
-  bytes: string;
+  bytesSql: string;
   /** SQL condition for rows that can be deleted. */
-  isDeletable: string;
+  isDeletableSql: string;
   /** SQL condition for rows that visitors of pages have caused. */
-  isOfVisitor: string;
-  /** SQL condition for rows that were written after the position $1, which is an earlier value of `newest`. */
-  isNewer: string;
+  isOfVisitorSql: string;
+  /** SQL condition for rows that were written after the position $1, which is an earlier value of `newestSql`. */
+  isNewerSql: string;
   /** SQL expression for the position of the newest row. */
-  newest: string;
+  newestSql: string;
 }
 
 const ROW_KINDS: readonly RowKind[] = [
   {
     table: "run",
-    bytes: `${2 * INTAKE_ROW_OVERHEAD_BYTES} + coalesce(pg_column_size(payload), 0)
+    bytesSql: `${2 * INTAKE_ROW_OVERHEAD_BYTES} + coalesce(pg_column_size(payload), 0)
       + coalesce(CASE WHEN log_id IS NULL THEN (SELECT pg_column_size(data) FROM execution_log WHERE run_id = record.id LIMIT 1)
                       ELSE (SELECT pg_column_size(data) FROM execution_log WHERE execution_log.id = record.log_id) END, 0)
       + coalesce((SELECT pg_column_size(words) FROM run_search WHERE run_id = record.id), 0)
       + coalesce((SELECT sum(pg_column_size(text)) FROM console_line WHERE run_id = record.id), 0)`,
-    isDeletable: "finished_at IS NOT NULL",
-    isOfVisitor: "EXISTS (SELECT FROM credential c WHERE c.id = record.credential_id AND c.kind IN ('live', 'viewer'))",
-    isNewer: "finished_at > $1::timestamptz",
-    newest: "SELECT coalesce(max(finished_at), '-infinity')::text AS at FROM run",
+    isDeletableSql: "finished_at IS NOT NULL",
+    isOfVisitorSql:
+      "EXISTS (SELECT FROM credential c WHERE c.id = record.credential_id AND c.kind IN ('live', 'viewer'))",
+    isNewerSql: "finished_at > $1::timestamptz",
+    newestSql: "SELECT coalesce(max(finished_at), '-infinity')::text AS at FROM run",
   },
   {
     table: "log_event",
-    bytes: `${INTAKE_ROW_OVERHEAD_BYTES} + pg_column_size(data)`,
-    isDeletable: "NOT EXISTS (SELECT FROM run WHERE event_id = record.id)",
-    isOfVisitor: "(record.type LIKE 'app.analytics.%' OR record.type = 'app.view')",
-    isNewer: "id > $1::bigint",
-    newest: "SELECT coalesce(max(id), 0)::text AS at FROM log_event",
+    bytesSql: `${INTAKE_ROW_OVERHEAD_BYTES} + pg_column_size(data)`,
+    isDeletableSql: "NOT EXISTS (SELECT FROM run WHERE event_id = record.id)",
+    isOfVisitorSql: "(record.type LIKE 'app.analytics.%' OR record.type = 'app.view')",
+    isNewerSql: "id > $1::bigint",
+    newestSql: "SELECT coalesce(max(id), 0)::text AS at FROM log_event",
   },
 ];
 
 /** Returns SQL for the bytes that each app has written after the position $1. */
-const createWrittenBytesSql = ({ table, bytes, isNewer }: RowKind) => `
-  SELECT app_id AS "appId", sum(${bytes})::float8 AS bytes FROM ${table} AS record WHERE ${isNewer} GROUP BY app_id`;
+const createWrittenBytesSql = ({ table, bytesSql, isNewerSql }: RowKind) => `
+  SELECT app_id AS "appId", sum(${bytesSql})::float8 AS bytes FROM ${table} AS record WHERE ${isNewerSql} GROUP BY app_id`;
 
 /** Maximum number of rows that one statement measures. */
 const MEASURED_ROWS_MAX = 10_000;
@@ -64,14 +65,14 @@ const MEASURED_ROWS_MAX = 10_000;
  * Measures a page of rows with IDs below $2, separately for rows of visitors and other rows. $3 (visitors) and $4 (others) are the bytes
  * that may stay. `visitorCutOff` and `otherCutOff` are the highest IDs to delete; null if all rows may stay.
  */
-const createMeasurePageSql = ({ table, bytes, isOfVisitor }: RowKind) => `
+const createMeasurePageSql = ({ table, bytesSql, isOfVisitorSql }: RowKind) => `
   SELECT count(*)::int AS rows, min(id) AS last,
          coalesce(sum(bytes) FILTER (WHERE by_visitor), 0)::float8 AS "visitorBytes",
          coalesce(sum(bytes) FILTER (WHERE NOT by_visitor), 0)::float8 AS "otherBytes",
          max(id) FILTER (WHERE by_visitor AND total > $3::float8) AS "visitorCutOff",
          max(id) FILTER (WHERE NOT by_visitor AND total > $4::float8) AS "otherCutOff"
     FROM (SELECT id, bytes, by_visitor, sum(bytes) OVER (PARTITION BY by_visitor ORDER BY id DESC) AS total
-            FROM (SELECT id, ${bytes} AS bytes, ${isOfVisitor} AS by_visitor
+            FROM (SELECT id, ${bytesSql} AS bytes, ${isOfVisitorSql} AS by_visitor
                     FROM (SELECT * FROM ${table} WHERE app_id = $1 AND id < $2 ORDER BY id DESC LIMIT ${MEASURED_ROWS_MAX}) AS record) AS measured) AS summed`;
 
 interface MeasuredPage {
@@ -90,9 +91,9 @@ const REFERRING_TABLES = ["execution_log", "console_line", "run_search"];
  * Returns SQL that deletes a batch of rows of the app $1. Deletes IDs above $3 (the last ID of the previous batch) and up to $2. $4 is the
  * maximum number of rows. `originCondition` selects either rows of visitors or all other rows.
  */
-const createDeleteSql = ({ table, isDeletable }: RowKind, originCondition: string) => `
+const createDeleteSql = ({ table, isDeletableSql }: RowKind, originCondition: string) => `
   WITH batch AS (
-    SELECT id FROM ${table} AS record WHERE app_id = $1 AND id <= $2 AND id > $3 AND ${originCondition} AND ${isDeletable}
+    SELECT id FROM ${table} AS record WHERE app_id = $1 AND id <= $2 AND id > $3 AND ${originCondition} AND ${isDeletableSql}
      ORDER BY id LIMIT $4 FOR UPDATE SKIP LOCKED)
   ${table === "run" ? REFERRING_TABLES.map((other) => `, of_${other} AS (DELETE FROM ${other} USING batch WHERE run_id = batch.id)`).join("") : ""}
   DELETE FROM ${table} USING batch WHERE ${table}.id = batch.id RETURNING ${table}.id`;
@@ -169,8 +170,8 @@ export function createLogTrimming(options: {
       remainingBytes.other -= measuredPage.otherBytes;
       page = measuredPage;
     }
-    await deleteRowsUpTo(kind, appId, kind.isOfVisitor, cutOffs.visitor);
-    await deleteRowsUpTo(kind, appId, `NOT ${kind.isOfVisitor}`, cutOffs.other);
+    await deleteRowsUpTo(kind, appId, kind.isOfVisitorSql, cutOffs.visitor);
+    await deleteRowsUpTo(kind, appId, `NOT ${kind.isOfVisitorSql}`, cutOffs.other);
   }
 
   /** Returns the IDs of all apps; none if the whole tables are so small that no app can exceed its limit. */
@@ -185,7 +186,7 @@ export function createLogTrimming(options: {
   /** Returns the IDs of apps that have written so much since their last measurement that they must be measured again. */
   async function listAppsToMeasure(watchedKind: (typeof watchedKinds)[number]): Promise<number[]> {
     const { kind, countedUntil, writtenBytesByApp } = watchedKind;
-    const [newest] = await rows<{ at: string }>(db, kind.newest);
+    const [newest] = await rows<{ at: string }>(db, kind.newestSql);
     // Moves the position before the count, so that the next count does not read the same rows again after a failure. The hourly measurement
     // finds the rows that were missed.
     watchedKind.countedUntil = newest!.at;

@@ -9,7 +9,7 @@ import { APPS_WITH_RUN_COUNTER_MAX } from "../watch/measures.js";
 export interface VitalSigns {
   /** Milliseconds for which the oldest due tick (scheduled time) has waited; 0 if no tick is due. */
   scheduleLagMs: number;
-  schedules: number;
+  scheduleCount: number;
   /** Number of schedules with a tick (scheduled time) that is due, or will be due within the next minute. */
   ticksDue: number;
   queued: number;
@@ -21,17 +21,17 @@ export interface VitalSigns {
   /** Number of live processes by role. */
   instances: Record<string, number>;
   /** IDs of the newest apps, at most APPS_WITH_RUN_COUNTER_MAX, the newest first. */
-  apps: readonly number[];
+  newestAppIds: readonly number[];
 }
 
 const SELECT_VITAL_COUNTS = `
-  SELECT (SELECT count(*) FROM schedule) AS schedules,
+  SELECT (SELECT count(*) FROM schedule) AS "scheduleCount",
          (SELECT count(*) FROM run WHERE ${IS_RUNNING_SQL}) AS running,
          (SELECT coalesce(json_object_agg(role, living), '{}') FROM (
             SELECT role, count(*) AS living FROM instance, unnest(roles) AS role
              WHERE lease_until >= now() GROUP BY role) AS by_role) AS instances,
          (SELECT coalesce(json_agg(id), '[]') FROM (
-            SELECT id FROM app ORDER BY id DESC LIMIT ${APPS_WITH_RUN_COUNTER_MAX}) AS newest) AS apps`;
+            SELECT id FROM app ORDER BY id DESC LIMIT ${APPS_WITH_RUN_COUNTER_MAX}) AS newest) AS "newestAppIds"`;
 
 export type ReadVitals = () => Promise<VitalSigns>;
 
@@ -47,7 +47,7 @@ export class Vitals {
   async read(): Promise<VitalSigns> {
     const { db, schedule, readDepths } = this.options;
     const [[counts], waitingByApp, scheduleLagMs, ticksDue] = await Promise.all([
-      rows<Pick<VitalSigns, "schedules" | "running" | "instances" | "apps">>(db, SELECT_VITAL_COUNTS),
+      rows<Pick<VitalSigns, "scheduleCount" | "running" | "instances" | "newestAppIds">>(db, SELECT_VITAL_COUNTS),
       readDepths(),
       schedule.readLagMs(),
       schedule.countDueTicks(),

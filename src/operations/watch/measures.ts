@@ -124,7 +124,7 @@ class AppRunCounter {
 }
 
 class RunMeasures {
-  readonly labelOf = createAppMetricLabeler();
+  readonly getAppLabel = createAppMetricLabeler();
   private readonly runs = new Counter({
     name: "svc_runs_total",
     help: "Runs that ended in this process, by the ID of the app for the first 100 apps that it serves, and together for all others.",
@@ -148,7 +148,7 @@ class RunMeasures {
   }
 
   countEndedRun({ appId, trigger, mode, outcome, durationMs }: EndedRunFacts): void {
-    const app = this.labelOf(appId);
+    const app = this.getAppLabel(appId);
     for (const runOutcome of RUN_OUTCOMES)
       this.runs.inc({ app, trigger, mode, outcome: runOutcome }, runOutcome === outcome ? 1 : 0);
     this.runSeconds.observe({ trigger, mode, outcome }, durationMs / 1e3);
@@ -157,7 +157,7 @@ class RunMeasures {
 }
 
 export class ServiceMetrics extends RunMeasures {
-  readonly requestEnded = createRequestCounter(this.register);
+  readonly countRequest = createRequestCounter(this.register);
   private readonly lostRunsCounter = new Counter({
     name: "svc_runs_lost_total",
     help: "Runs that this process ended because the process that executed them had died.",
@@ -199,7 +199,7 @@ export class ServiceMetrics extends RunMeasures {
     this.lostRunsCounter.inc(count);
   }
 
-  ticks(fate: TickResultLabel, count = 1): void {
+  countTicks(fate: TickResultLabel, count = 1): void {
     this.tickCounter.inc({ fate }, count);
   }
 
@@ -207,7 +207,7 @@ export class ServiceMetrics extends RunMeasures {
     this.lossCounter.inc({ kind });
   }
 
-  refused(status: string): void {
+  countRefusal(status: string): void {
     this.refusalCounter.inc({ status });
   }
 
