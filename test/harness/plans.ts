@@ -58,10 +58,10 @@ export async function countReadings(db: Db, work: (watched: Db) => Promise<unkno
   const readings: PlanReading[] = [];
   const recordStatement = (text: string, answer: unknown) =>
     readings.push({ text, read: countRowsRead(rowsOf(answer)[0]!["QUERY PLAN"][0].Plan) });
-  const { statements } = db as unknown as { statements: pg.Pool };
+  const { statementPool } = db as unknown as { statementPool: pg.Pool };
 
   async function queryPrepared(statement: { name: string; text: string; values: unknown[] }): Promise<unknown> {
-    const client = await statements.connect();
+    const client = await statementPool.connect();
     try {
       await client.query(`PREPARE walked AS ${statement.text}`);
       recordStatement(
@@ -72,7 +72,7 @@ export async function countReadings(db: Db, work: (watched: Db) => Promise<unkno
     } finally {
       client.release();
     }
-    return statements.query(statement);
+    return statementPool.query(statement);
   }
   const recordStatements = (executor: StatementExecutor): StatementExecutor => ({
     async query(sql, values) {
@@ -83,7 +83,7 @@ export async function countReadings(db: Db, work: (watched: Db) => Promise<unkno
   });
   await work(
     Object.create(db, {
-      statements: { value: { query: queryPrepared } },
+      statementPool: { value: { query: queryPrepared } },
       transaction: {
         value: (inside: (manager: StatementExecutor) => unknown) =>
           db.transaction(async (manager) => inside(recordStatements(manager))),
@@ -113,10 +113,10 @@ export async function listOpenedTables(db: Db, work: (watched: Db) => Promise<un
   const opened: OpenedTables[] = [];
   const record = (text: string, answer: unknown) =>
     opened.push({ text, tables: listTables(rowsOf(answer)[0]!["QUERY PLAN"][0].Plan) });
-  const { statements } = db as unknown as { statements: pg.Pool };
+  const { statementPool } = db as unknown as { statementPool: pg.Pool };
 
   async function queryPrepared(statement: { name: string; text: string; values: unknown[] }): Promise<unknown> {
-    const client = await statements.connect();
+    const client = await statementPool.connect();
     try {
       await client.query(`PREPARE explained AS ${statement.text}`);
       const values = statement.values.map(literal).join(", ");
@@ -125,7 +125,7 @@ export async function listOpenedTables(db: Db, work: (watched: Db) => Promise<un
     } finally {
       client.release();
     }
-    return statements.query(statement);
+    return statementPool.query(statement);
   }
   const explain = (executor: StatementExecutor): StatementExecutor["query"] =>
     async function query(sql, values) {
@@ -135,7 +135,7 @@ export async function listOpenedTables(db: Db, work: (watched: Db) => Promise<un
     };
   await work(
     Object.create(db, {
-      statements: { value: { query: queryPrepared } },
+      statementPool: { value: { query: queryPrepared } },
       query: { value: explain(db) },
       transaction: {
         value: (inside: (manager: StatementExecutor) => unknown) =>

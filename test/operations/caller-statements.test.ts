@@ -16,7 +16,7 @@ const settled = () => new Promise((resolve) => setImmediate(resolve));
 it("the lease of a process is renewed while requests use all other connections", async () => {
   const database = await connectedDatabase(2);
   const { db } = database;
-  const statementPool = (db as unknown as { statements: { connect(): Promise<{ release(): void }> } }).statements;
+  const statementPool = (db as unknown as { statementPool: { connect(): Promise<{ release(): void }> } }).statementPool;
   const runners = [db.createQueryRunner(), db.createQueryRunner()];
   for (const runner of runners) await runner.connect();
   const clients = [await statementPool.connect(), await statementPool.connect()];

@@ -57,7 +57,7 @@ function createApp(onEnd: (ending: RunEndRecord) => void = () => {}) {
     },
   } as unknown as Settings["secretValues"];
   const scannerCache = {
-    getScan: (_app: string, _key: string, secrets: readonly unknown[]): Partial<SecretScanner> => ({
+    getScanner: (_app: string, _key: string, secrets: readonly unknown[]): Partial<SecretScanner> => ({
       async findInJson(json) {
         app.steps.push("scan");
         await delay(20);

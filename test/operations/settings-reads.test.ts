@@ -28,9 +28,9 @@ describe("concurrent reads of settings", () => {
     const settings = new Settings({ db, dataKeys: new DataKeys({ db, ring }) } as ConstructorParameters<
       typeof Settings
     >[0]);
-    const { statements } = db as unknown as { statements: pg.Pool };
+    const { statementPool } = db as unknown as { statementPool: pg.Pool };
     let acquisitions = 0;
-    statements.on("acquire", () => (acquisitions += 1));
+    statementPool.on("acquire", () => (acquisitions += 1));
     const answers = await Promise.all(Array.from({ length: READERS }, () => settings.readResponseSettings(appId)));
     expect(acquisitions).to.equal(1);
     for (const answer of answers) expect(answer).to.deep.equal(set.body);
