@@ -114,6 +114,7 @@ export const STATUS = {
   OVERLOADED: { http: 503, message: "the service is at its limit; try again shortly" },
 } as const satisfies Record<string, StatusRow>;
 
+/** Status of an error response, such as `ACTION_NOT_FOUND`. */
 export type Status = keyof typeof STATUS;
 
 /** Fields of an error response in addition to `status` and `error`. */

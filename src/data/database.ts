@@ -41,8 +41,9 @@ const LOCK_TIMEOUT_SUBSCRIBER: EntitySubscriberInterface = {
   afterTransactionStart: ({ queryRunner }) => queryRunner.query(`SET LOCAL lock_timeout = '${TABLE_LOCK_TIMEOUT}'`),
 };
 
-/** Maximum connections of a process in the general pool. The pool for prepared statements has PREPARED_STATEMENT_CONNECTIONS more. */
+/** Maximum connections of a process in TypeORM's pool. */
 export const DATABASE_POOL_CONNECTIONS = 10;
+/** Maximum connections of a process in the pool for prepared statements, if TypeORM's pool has its default size. */
 export const PREPARED_STATEMENT_CONNECTIONS = 6;
 const STATEMENT_POOL_RATIO = PREPARED_STATEMENT_CONNECTIONS / DATABASE_POOL_CONNECTIONS;
 

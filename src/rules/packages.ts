@@ -214,8 +214,8 @@ function findExternalUrlFault(text: unknown): string | null {
 }
 
 /**
- * True if the code uses `Svc` in a way that matches none of `members`. These are regular expressions of members of `Svc`, such as
- * `App\\.Settings`.
+ * True if `Svc` occurs in the code without one of `members` after it, also in a comment. `members` are regular expressions of members of
+ * `Svc`, such as `App\\.Settings`.
  */
 function usesOtherMembers(code: string, members: readonly string[]): boolean {
   return code.replaceAll(new RegExp(`\\bSvc\\.(?:${members.join("|")})\\b`, "g"), "").includes("Svc");

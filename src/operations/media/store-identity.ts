@@ -53,7 +53,7 @@ export async function claimMediaStore(options: {
   if (recordedIdentity !== null && hasFiles && isLocalStore(recordedIdentity) && isLocalStore(identity)) {
     throw new StartError(
       `${storeName} is not the media store that contains the files of this database: ${WRONG_STORE_REMEDY}. ` +
-        "If that store is lost, run UPDATE media_store SET identity = NULL",
+        "If that store is lost, run UPDATE media_store SET identity = NULL in the database; its files stay missing",
     );
   }
   // If no row was updated, another process has just stored the ID of its media store. Then this function starts again.

@@ -26,7 +26,7 @@ export interface BindingsWithUpdateTime {
   updatedAt: string;
 }
 
-interface PreparedBindings {
+interface CachedBindings {
   version: number;
   bindings: SecretBinding[];
   values: ReadonlyMap<string, unknown>;
@@ -48,7 +48,7 @@ export class SecretBindingStore {
     settings: this.options.settings,
     allowPrivateNetwork: this.options.allowPrivateNetwork,
   });
-  private readonly preparedByApp = new LRUCache<number, PreparedBindings>({ max: CACHED_APPS_MAX });
+  private readonly cacheByApp = new LRUCache<number, CachedBindings>({ max: CACHED_APPS_MAX });
   readonly runBindings: SecretBindings = {
     getCredential: async (appId, key, origin): Promise<RequestCredential> => {
       const { bindings, values, version } = await this.readCurrentBindings(appId);
@@ -102,22 +102,22 @@ export class SecretBindingStore {
   }
 
   /** Returns the app's current bindings and the values of their settings. Needs only one query if nothing has changed. */
-  private async readCurrentBindings(appId: number): Promise<PreparedBindings> {
+  private async readCurrentBindings(appId: number): Promise<CachedBindings> {
     const { settings } = this.options;
     const version = await settings.secretValues.readVersion(appId);
-    const preparedBefore = this.preparedByApp.get(appId);
-    if (preparedBefore?.version === version) return preparedBefore;
+    const cachedBindings = this.cacheByApp.get(appId);
+    if (cachedBindings?.version === version) return cachedBindings;
     const { bindings } = await this.readBindings(appId);
     const boundKeys = new Set(bindings.map(({ key }) => key));
     const values = boundKeys.size === 0 ? null : await settings.secretValues.read(appId);
     const entries = values?.privateAndProtected.filter(([key]) => boundKeys.has(key)) ?? [];
     // If the values change between the two reads, the next request reads them again, because the version was read first.
-    const preparedNow = { version, bindings, values: new Map(entries) };
-    this.preparedByApp.set(appId, preparedNow);
-    return preparedNow;
+    const newBindings = { version, bindings, values: new Map(entries) };
+    this.cacheByApp.set(appId, newBindings);
+    return newBindings;
   }
 
-  private createScanner(appId: number, { version, values }: PreparedBindings): SecretScanner | null {
+  private createScanner(appId: number, { version, values }: CachedBindings): SecretScanner | null {
     const { scannerCache, tokens } = this.options;
     const secrets = [...values, ...tokens.listKnownTokens(appId)].flatMap(([key, value]) =>
       findSecretsInSettingValue(key, value),

@@ -89,7 +89,7 @@ export function createClientActionRunner({ connection, loadAction, timeoutMs }: 
   async function sendReport({ action: { id }, idempotencyKey }: UnfinishedRun, body: object): Promise<void> {
     for (let attempt = 1; ; attempt++) {
       try {
-        await sendClientRun(id, "", idempotencyKey, body);
+        await sendClientRunRequest(id, "", idempotencyKey, body);
         return;
       } catch (error) {
         const isConnectionLost = (error as { status?: string }).status === "NETWORK_ERROR";
@@ -101,7 +101,7 @@ export function createClientActionRunner({ connection, loadAction, timeoutMs }: 
   }
 
   /** Sends a request about a run. `keepalive` lets the browser finish small requests even when the page closes. */
-  async function sendClientRun(id: number, pathSuffix: string, key: string, body: object): Promise<void> {
+  async function sendClientRunRequest(id: number, pathSuffix: string, key: string, body: object): Promise<void> {
     const path = `/v3/apps/${connection.appId()}/actions/${id}/clientRuns${pathSuffix}`;
     await connection.request("POST", path, body, { headers: { "Idempotency-Key": key }, keepalive: true });
   }
@@ -113,7 +113,7 @@ export function createClientActionRunner({ connection, loadAction, timeoutMs }: 
     for (const { action, idempotencyKey, startedAtMs } of unfinishedRuns) {
       const duration = Math.round(performance.now() - startedAtMs);
       // Ignores a failure, because the page is closing. Without this report, the run fails at its time limit in the service.
-      sendClientRun(action.id, "", idempotencyKey, { error, duration }).catch(() => undefined);
+      sendClientRunRequest(action.id, "", idempotencyKey, { error, duration }).catch(() => undefined);
     }
   });
 
@@ -121,7 +121,7 @@ export function createClientActionRunner({ connection, loadAction, timeoutMs }: 
     const unfinishedRun: UnfinishedRun = { action, idempotencyKey: createRandomUuid(), startedAtMs: performance.now() };
     unfinishedRuns.add(unfinishedRun);
     // Ignores a failure, because the report at the end of the run also contains the payload.
-    sendClientRun(action.id, "/started", unfinishedRun.idempotencyKey, { payload }).catch(() => undefined);
+    sendClientRunRequest(action.id, "/started", unfinishedRun.idempotencyKey, { payload }).catch(() => undefined);
     // Gives the browser time to send the request before the action's code runs, because that code may block the thread forever.
     await new Promise((resolve) => setTimeout(resolve));
     const outcome = await executeAction(action, payload);

@@ -3,7 +3,7 @@ import type { ConcurrencyPolicy } from "../../../data/action-types.js";
 import { type FieldAttributes, FormField } from "../shared/field.js";
 import type { ActionFieldsProps } from "./fields-props.js";
 
-const CONCURRENCY_POLICIES: [value: ConcurrencyPolicy | "", label: string][] = [
+const CONCURRENCY_POLICY_OPTIONS: [value: ConcurrencyPolicy | "", label: string][] = [
   ["", "No limit"],
   ["queue", "One more waits"],
   ["skip", "One more is skipped"],
@@ -56,7 +56,7 @@ function ConcurrencyField({ draft: { concurrency }, fault, changeDraft }: Action
             value={policy}
             onChange={(event) => changeConcurrency({ policy: event.target.value as ConcurrencyPolicy | "" })}
           >
-            {CONCURRENCY_POLICIES.map(([value, label]) => (
+            {CONCURRENCY_POLICY_OPTIONS.map(([value, label]) => (
               <option key={value} value={value}>
                 {label}
               </option>
