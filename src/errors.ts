@@ -102,7 +102,7 @@ export const STATUS = {
   LAST_OWNER: { http: 409, message: "an organization must have at least one owner" },
   LAST_ADMINISTRATOR: { http: 409, message: "the service must have at least one administrator who can sign in" },
   EMAIL_IN_USE: { http: 409, message: "another person has this e-mail address" },
-  MESSAGE_DECIDED: { http: 409, message: "the status of the message is not unknown, so it needs no decision" },
+  MESSAGE_DECIDED: { http: 409, message: 'only a message with the status "unknown" needs a decision' },
   LINK_EXPIRED: { http: 410, message: "the link is unknown, used, revoked or too old" },
   PAYLOAD_TOO_LARGE: { http: 413, message: "the request is larger than 1 MB" },
   RANGE_NOT_SATISFIABLE: { http: 416, message: "the range starts after the end of the file" },

@@ -1,6 +1,6 @@
 /**
- * Builds the HTML document of every page that runs authors' code, with its content security policy. The policy's `sandbox` gives the
- * document an opaque origin, so the document cannot use cookies, storage or pages of the service. All code in the document can read the
+ * Builds the HTML document of the service's pages that run authors' code in a person's browser, with its content security policy. The
+ * policy's `sandbox` gives the document an opaque origin, so the document cannot use cookies, storage or pages of the service. All code in the document can read the
  * page's token.
  */
 import { randomBytes } from "node:crypto";

@@ -46,7 +46,7 @@ async function storeKeys(config: Config, keys: readonly Buffer[]): Promise<void>
   if (missingKeys.length === 0) return;
   if (config.settingsKeys !== null) {
     throw new StartError(
-      "SETTINGS_KEY does not contain the key that encrypts the backup's settings. Set SETTINGS_KEY to the value that the backed-up service had. Or unset SETTINGS_KEY: this command then stores the backup's keys in DATA_DIR",
+      "SETTINGS_KEY lacks a key that the backup contains for its settings. Set SETTINGS_KEY to the value that the backed-up service had. Or unset SETTINGS_KEY: this command then stores the backup's keys in DATA_DIR",
     );
   }
   const otherKeys = availableKeys.filter((key) => !keys.some((other) => other.equals(key)));

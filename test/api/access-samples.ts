@@ -3,7 +3,7 @@ import type { Operation } from "../../src/rules/access.js";
 import type { TestService } from "../harness/service.js";
 
 /** Caller of a sample call, the IDs of the app and organization that the call names, and a queued run that the caller started. */
-export interface OperationCaller {
+export interface SampleInput {
   token: string | null;
   organizationId: number;
   appId: number;
@@ -11,7 +11,7 @@ export interface OperationCaller {
 }
 
 /** Sends a sample call as `caller`. Returns the status of the error if the service refuses the call, otherwise null. */
-type Sample = (service: TestService, caller: OperationCaller) => Promise<string | null>;
+type Sample = (service: TestService, input: SampleInput) => Promise<string | null>;
 
 const UNKNOWN_SCRIPT_HASH = `sha256-${"A".repeat(43)}=`;
 

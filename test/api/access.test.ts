@@ -249,8 +249,8 @@ describe("the access matrix", () => {
     it(`${route} is only for the callers of its row`, async () => {
       for (const scope of ["own", "foreign"] as const) {
         const ask = async ({ name, token }: TestCaller) => {
-          const operationCaller = { token, organizationId: organizations[scope], appId: apps[scope], runId: 1 };
-          const status = await peopleSample(route)(service, operationCaller);
+          const sampleInput = { token, organizationId: organizations[scope], appId: apps[scope], runId: 1 };
+          const status = await peopleSample(route)(service, sampleInput);
           expect(status, "the service must not fail").to.not.equal("INTERNAL_ERROR");
           return [name, status !== null && REFUSALS.includes(status) ? status : "passed"];
         };

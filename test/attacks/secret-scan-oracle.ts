@@ -35,13 +35,13 @@ function decodeEscapes(bytes: number[]): number[] {
   const out: number[] = [];
   for (let at = 0; at < text.length; ) {
     ESCAPE.lastIndex = at;
-    const [all, percent, unit, code, name] = ESCAPE.exec(text) ?? [];
+    const [all, percentDigits, unicodeDigits, hexDigits, name] = ESCAPE.exec(text) ?? [];
     // The letter of a backslash escape must be in lower case. Hexadecimal digits may also be in upper case.
     const isEscape = all !== undefined && !/^\\[A-Z]/.test(all);
     if (!isEscape) out.push(bytes[at]!);
-    else if (percent !== undefined) out.push(...withoutBreaks([Number.parseInt(percent, 16)]));
+    else if (percentDigits !== undefined) out.push(...withoutBreaks([Number.parseInt(percentDigits, 16)]));
     else if (name !== undefined) out.push(...withoutBreaks([NAMED[name]!.charCodeAt(0)]));
-    else appendCodeUnit(out, Number.parseInt(unit ?? code!, 16));
+    else appendCodeUnit(out, Number.parseInt(unicodeDigits ?? hexDigits!, 16));
     at += isEscape ? all.length : 1;
   }
   return out;

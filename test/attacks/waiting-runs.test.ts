@@ -1,4 +1,4 @@
-/** Tests calls that must wait for a slot: the rows of their runs, and calls that wait for sleeping runs. */
+/** Tests calls that wait for a slot: each has one run and one log entry, and can be listed, cancelled and repeated while it waits. */
 import { expect } from "chai";
 import { type Call, startTestService, type TestService } from "../harness/service.js";
 import { until } from "../harness/until.js";

@@ -26,7 +26,7 @@ export interface DocsReader {
   folder: string;
   /** Runs the commands. Resolves with their standard output. @throws Error with all output if a command fails */
   paste(commands: string, environment?: Record<string, string>): Promise<string>;
-  /** Runs commands that start a service. Resolves when the service is ready. @throws Error with all output if the service ends earlier */
+  /** Runs commands that start a service. Resolves when the service is ready. @throws Error if they end earlier, or after `limitMs` */
   start(commands: string, environment?: Record<string, string>, limitMs?: number): Promise<StartedService>;
   /** Kills remaining processes and removes the folder. */
   cleanUp(): void;

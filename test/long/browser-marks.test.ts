@@ -15,7 +15,10 @@ for (const mode of EVALUATION_MODES) {
     });
     after(() => page.stop());
 
-    /** Adds the marks that the next run sees to `left`. If marks end the page, tests halves of them. Returns the marks that end no page. */
+    /**
+     * Returns the marks that do not end the page. Adds a text to `left` for each of them that the next run sees. If the marks end the page,
+     * tests each half of them.
+     */
     async function findSeenMarks(marks: string[], left: string[]): Promise<string[]> {
       const found = await page.findMarksLeftBy(marks);
       if (found !== null) {

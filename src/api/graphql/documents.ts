@@ -121,13 +121,13 @@ export function createGraphqlDocumentChecker(
 
     async checkInTurn(sender, bytes, request) {
       const hash = hashDocument(request.query);
-      const isLight = checkedDocuments.has(hash) && bytes <= IMMEDIATELY_PARSED_BODY_MAX_BYTES;
+      const isCheckedImmediately = checkedDocuments.has(hash) && bytes <= IMMEDIATELY_PARSED_BODY_MAX_BYTES;
       const work = () => checkRequest(request, hash);
       const countedMaxMs = COUNTED_CHECK_MAX_MS * Math.max(1, bytes / IMMEDIATELY_PARSED_BODY_MAX_BYTES);
-      const { result, cost } = isLight ? work() : await taskQueue.runInTurn(sender, work, countedMaxMs);
+      const { result, cost } = isCheckedImmediately ? work() : await taskQueue.runInTurn(sender, work, countedMaxMs);
       if (cost <= LIGHT_QUERY_COST_MAX) return result;
       // Even if its check needed no turn, an expensive operation waits for its sender's turn, because the caller now executes the document.
-      if (isLight) await taskQueue.runInTurn(sender, () => undefined);
+      if (isCheckedImmediately) await taskQueue.runInTurn(sender, () => undefined);
       taskQueue.extendPause(sender, cost * EXECUTION_MS_PER_VALUE);
       return result;
     },

@@ -231,7 +231,7 @@ function readDecision(body: unknown, decider: DecidingPerson): GrantDecision | n
   if (!isValid)
     throw new ActionError(
       "REQUEST_INVALID",
-      '"allow" must be true or false, "appId" the ID of an app, and "scopes" an array of scopes; they are required if "allow" is true',
+      '"allow" must be true or false; if it is true, "appId" must be the ID of an app, and "scopes" an array of scopes',
     );
   refuseUnknownFields(body, DECISION_SHAPE);
   return { ...decider, appId: appId as number, scopes: [...new Set(scopes as TokenScope[])] };

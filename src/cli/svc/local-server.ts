@@ -105,6 +105,7 @@ function collectOutput(child: ChildProcess): () => string {
  * Starts the service. Aborting `stopSignal` cancels the start.
  * @param root root folder of the project; null for a service that leaves no data in the project
  * @param port port of an earlier start; null for any free port
+ * @param isThrowAway true: the service stores its data in a temporary folder, which is deleted when the service stops
  * @throws CliError if the service does not start
  */
 export async function startLocalServer(

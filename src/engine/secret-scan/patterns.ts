@@ -127,7 +127,7 @@ const createBase64Variants = (bytes: Buffer): string[] =>
     createInnerDigits(bytes, shift, "base64url"),
   ]);
 
-/** Characters that URLs drop or replace, or that JSON escapes with a backslash. */
+/** Matches white space, quotation marks and backslashes: URLs drop or replace them, or JSON escapes them with a backslash. */
 const ALTERED_CHARACTER_PATTERN = /[\s"\\]/;
 const DROPPED_BYTES = new Set(Buffer.from(" +\t\r\n/\\"));
 

@@ -75,7 +75,7 @@ function matchingEntriesSql(
   const paths = join.on.map(([left, right]) => parseDocumentPath(right, `${fieldPath}.on.${left}`, source, true));
   const values = paths.map((path) => sortableValueSql(path, source, statement));
   const pairConditions = values.map((value, pair) => {
-    const texts = [...new Set(joinValues.flatMap((entryValues) => (entryValues ? [entryValues[pair]!] : [])))];
+    const texts = [...new Set(joinValues.flatMap((entryTexts) => (entryTexts ? [entryTexts[pair]!] : [])))];
     // Compares IDs as numbers and not as texts, so that PostgreSQL can use the primary key.
     if (paths[pair]!.entryField === "id")
       return `j.id = ANY(${statement.bind(
@@ -85,7 +85,9 @@ function matchingEntriesSql(
     const all = new Set(texts.flatMap(listEqualJsonValues));
     return `${value} = ANY(${statement.bind([...all], "jsonb[]")})`;
   });
-  const completeValues = joinValues.flatMap((texts, index) => (texts ? [{ at: index, texts }] : []));
+  const completeValues = joinValues.flatMap((entryTexts, index) =>
+    entryTexts ? [{ at: index, texts: entryTexts }] : [],
+  );
   const columns = [
     statement.bind(
       completeValues.map(({ at }) => at),

@@ -85,8 +85,8 @@ export interface HookMessageCollector {
 
 const NO_HOOK_MESSAGES: HookMessageCollector = { add: () => undefined, store: async () => undefined };
 
-/** Builds the message of a hook for an entry; null if the hook sends no message. `fault` is the reason why an address gets no message. */
-function buildMessage(
+/** Builds the message of a hook for an entry; null if all addresses are empty. `fault` is the reason why addresses get no message. */
+function prepareHookMessage(
   hook: SendingHook,
   data: EntryData,
   status: HookMessageStatus | ActionError,
@@ -188,7 +188,7 @@ export class HookMessageBuilder {
         const visibleData = pickVisibleColumns(data, (column) => !source.hashedColumns.includes(column));
         for (const hook of hooks) {
           if (!hook.runOn.includes(verb)) continue;
-          const hookMessage = buildMessage(hook, visibleData, statuses.get(hook.type)!);
+          const hookMessage = prepareHookMessage(hook, visibleData, statuses.get(hook.type)!);
           if (!hookMessage) continue;
           builtMessages.push({ hook, entryId, ...hookMessage });
           bytes += Buffer.byteLength(JSON.stringify(hookMessage));

@@ -9,7 +9,7 @@ import { ENTRY_QUERY_TIMEOUT_MS, OVERLOADED_RETRY_SECONDS } from "../../limits.j
 import { createPool, READ_ONLY_SQLSTATE } from "../../postgres.js";
 
 export const READ_POOL_CONNECTIONS = 6;
-/** Maximum number of connections of one app. An app also gets at most half of the connections that other apps leave free, rounded up. */
+/** Maximum connections of one app. A second limit: at most half of the connections that other apps leave free, rounded up. */
 const CONNECTIONS_PER_APP = 3;
 const MAX_WAITING_PER_APP = 200;
 /** Limits the work of PostgreSQL's planner, which ignores the statement timeout, and uses up to 2.5 KB of memory per character. */

@@ -179,7 +179,7 @@ export class RunRepository {
     return rows(this.db, SELECT_QUEUED_BY_CAUSE, [ids]);
   }
 
-  /** Returns false if the run has ended, `run.holder` does not hold it, or the app's secrets have changed. */
+  /** Ends a run, unless it has ended, `run.holder` does not hold it, or the secrets are not those of `run.secretsVersion`: then false. */
   async finish(run: RunEndRecord, executor?: SqlClient): Promise<boolean> {
     const { text } = run.data;
     if (!executor && text.length <= BATCHED_MAX_CHARACTERS) return this.endBatches.add(run);

@@ -34,14 +34,14 @@ export function addSettingsCommand(program: Command, run: CommandRunner): void {
         ]);
         const hiddenKeys = Object.keys(status.configured).filter((key) => status.configured[key] === true);
         const keys = [...new Set([...Object.keys(values), ...hiddenKeys])].sort();
-        const listedKeys = keys.map((key) => {
+        const listedSettings = keys.map((key) => {
           const tier = getSettingTier(key);
           return { key, tier, ...(tier === "public" && { value: values[key] }) };
         });
         output.writeTable(
-          listedKeys.map(({ key, tier, value }) => [key, tier, tier === "public" ? JSON.stringify(value) : ""]),
+          listedSettings.map(({ key, tier, value }) => [key, tier, tier === "public" ? JSON.stringify(value) : ""]),
         );
-        output.writeJson({ settings: listedKeys });
+        output.writeJson({ settings: listedSettings });
       }),
     );
 

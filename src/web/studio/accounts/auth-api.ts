@@ -86,7 +86,7 @@ export const PROVIDER_ERROR_TEXTS: Readonly<Record<string, string>> = {
   unavailable: "The provider does not answer. Try again later.",
   "no-account": "You have no account of this service yet. Ask an administrator for an invitation.",
   "no-organization":
-    "Your e-mail address belongs to no organization of this service. Ask an administrator for an invitation.",
+    "The provider's account belongs to no organization of this service. Ask an administrator for an invitation.",
   "too-many-members": "Your organization has the maximum number of members. Ask an owner to remove a member.",
   "email-in-use":
     "An account with your e-mail address exists. Sign in to it and link the provider on the page Account.",
