@@ -121,7 +121,7 @@ describe("log events that are stored together", () => {
     await insertPublishedActions(db, first, actions);
     const logEvents = new LogEventStore({
       db,
-      queueLimits: { getLastCount: () => ({ share: 100_000, getQueuedCount: () => 0 }) } as never,
+      queueLimits: { getLastCount: () => ({ limitPerApp: 100_000, getQueuedCount: () => 0 }) } as never,
       receivedDataLimiter: { chargeRows: () => {} } as never,
     });
     const emitter = { kind: "api", credentialId: 1, address: undefined, personId: null, runId: null } as const;

@@ -107,7 +107,9 @@ describe("messages in actions, pages and Studio", function () {
     const field = (label: string) => `::-p-xpath(//article//div[label[starts-with(., "${label}")]]/input)`;
     await studio.replace(field("Port"), "99999");
     await studio.button("Save", "//article");
-    await page.waitForSelector("::-p-xpath(//*[@role='alert'][.='Port must be a number from 1 to 65535.'])");
+    await page.waitForSelector(
+      `::-p-xpath(//*[@role='alert'][.='Port must be a number from 1 to 65535 (got "99999").'])`,
+    );
     await page.waitForSelector("::-p-xpath(//*[@role='alert'][.='Host is required.'])");
     await studio.follow("Home");
     await studio.button("Cancel", "//dialog");
