@@ -1,5 +1,5 @@
 /** Chooses the cheapest sandbox mode that has all globals of the code (globals.ts). Parses the code, and never evaluates it. */
-import { type AnyNode, type MethodDefinition, type Program, parse } from "acorn";
+import { type AnyNode, type Identifier, type MethodDefinition, type Program, parse } from "acorn";
 import { fullAncestor } from "acorn-walk";
 import { analyze } from "eslint-scope";
 import browserGlobals from "globals";
@@ -122,14 +122,14 @@ function hasNode(program: Program, test: (node: AnyNode, path: readonly AnyNode[
   return isFound;
 }
 
-/** True if the code may reach globals without their names: by `import()`, `with`, `this` or `constructor`. */
+/** True if the code may reach globals without their names: by `import()`, `with`, `this`, `super`, `constructor` or `getThis`. */
 const mayUseUnnamedGlobals = (node: AnyNode, path: readonly AnyNode[]): boolean =>
   node.type === "ImportExpression" ||
   node.type === "WithStatement" ||
-  (node.type === "ThisExpression" && !isThisHarmless(path)) ||
-  findReadMembers(node).includes("constructor");
+  ((node.type === "ThisExpression" || node.type === "Super") && !isThisHarmless(path)) ||
+  findReadMembers(node).some((name) => name === "constructor" || name === "getThis");
 
-/** True if `this` is not the global object, or if the code only uses a property of it that the global object of a document lacks. */
+/** True if `this` (or that of `super`) is not the global object, or if the code only uses a property of it that no global object has. */
 function isThisHarmless(ancestors: readonly AnyNode[]): boolean {
   const index = ancestors.findLastIndex(({ type }) => THIS_SCOPE_TYPES.includes(type));
   if (index < 1) return false;
@@ -138,6 +138,10 @@ function isThisHarmless(ancestors: readonly AnyNode[]): boolean {
   if (scope.type === "ClassBody") return (member as MethodDefinition).key !== memberKey;
   if (parent.type !== "Property") return parent.type === "MethodDefinition";
   // Code can call the method of an object literal without the object. Its `this` is then the global object.
-  const isMethod = parent.method || parent.kind !== "init";
-  return isMethod && findReadMembers(ancestors.at(-2)!).some((name) => !isDocumentGlobal(String(name)));
+  const [reader, node] = ancestors.slice(-2) as [AnyNode, AnyNode];
+  if (!(parent.method || parent.kind !== "init") || node.type === "Super" || reader.type !== "MemberExpression")
+    return false;
+  const { name } = reader.property as Identifier;
+  const isGlobal = isDocumentGlobal(name) || ISOLATE_GLOBALS.includes(name) || name in Object.prototype;
+  return reader.object === node && !reader.computed && !isGlobal;
 }

@@ -13,7 +13,34 @@ const PROBES = [
   "(({ document } = this ?? {}) => typeof document)()",
   "((self) => typeof self?.document)(this)",
   "this?.listOfTheCode?.length",
+  "typeof this?.globalThis?.document",
+  "this?.eval?.('typeof document')",
+  "this?.Function?.('return typeof document')()",
+  "typeof this?.valueOf?.()?.document",
+  "this?.hasOwnProperty?.('location')",
+  "typeof this?.__lookupGetter__?.('document')",
+  "String(this?.toString?.())",
+  "(() => { const { [this]: other, unknown } = { '[object Window]': 1 }; return String(other) })()",
 ];
+
+/** Expressions that only a method can contain: `super` uses the method's `this`. */
+const SUPER_PROBES = [
+  "typeof super.valueOf()?.document",
+  "String(super.toString())",
+  "typeof super.receiver?.document",
+];
+const SUPER_OBJECTS: ((probe: string) => string)[] = [
+  (probe) => `{ m() { return ${probe} } }`,
+  (probe) => `{ __proto__: new Proxy({}, { get: (target, name, receiver) => receiver }), m() { return ${probe} } }`,
+  (probe) => `new (class { m() { return ${probe} } })()`,
+];
+const STACK_PROBE = `(() => {
+  Error.prepareStackTrace = (error, sites) => typeof sites[0].getThis()?.document;
+  function readStack() { return new Error().stack }
+  const text = readStack();
+  delete Error.prepareStackTrace;
+  return text;
+})()`;
 
 /** Expressions that evaluate a probe in an object `o` with the function `m`. */
 const OBJECTS: ((probe: string) => string)[] = [
@@ -66,7 +93,12 @@ const OUTER_PARTS: ((probe: string) => string)[] = [
 const EXPRESSIONS = PROBES.flatMap((probe) => [
   ...OBJECTS.flatMap((object) => CALLS.map((call) => `((o) => ${call})(${object(probe)})`)),
   ...OUTER_PARTS.map((part) => part(probe)),
-]);
+]).concat(
+  SUPER_PROBES.flatMap((probe) =>
+    SUPER_OBJECTS.flatMap((object) => CALLS.map((call) => `((o) => ${call})(${object(probe)})`)),
+  ),
+  STACK_PROBE,
+);
 
 /** Code that returns the value of each expression as text. A function that throws gives the name of its error. */
 const ALL_CODE = `async function execute() {
