@@ -96,10 +96,9 @@ export class OutboxWriter {
   }
 
   /**
-   * Prepares new messages of one kind (e-mail or text message). Returns a function that counts these messages in the limits of received
-   * data, and stores them and their log events. For a repeated request, do not call this function. It throws RATE_LIMIT_EXCEEDED and
-   * OVERLOADED.
-   * @throws SETTINGS_INVALID
+   * Counts new messages of one kind (e-mail or text message) in the limits of received data. Returns a function that stores these
+   * messages and their log events.
+   * @throws SETTINGS_INVALID, RATE_LIMIT_EXCEEDED, OVERLOADED
    */
   async prepare(
     emitter: LogEventCause,
@@ -113,8 +112,8 @@ export class OutboxWriter {
       content: toMessageContent(message),
       recipients: createRecipients(message),
     }));
+    receivedDataLimiter.countRows(emitter, appId, Buffer.byteLength(JSON.stringify(rows)), 2 * rows.length);
     return async (executor) => {
-      receivedDataLimiter.countRows(emitter, appId, Buffer.byteLength(JSON.stringify(rows)), 2 * rows.length);
       const receipts: MessageReceipt[] = [];
       for (const row of rows) {
         const { id, data } = await this.writeMessage(executor, emitter, { appId, status, ...row }, purpose);
