@@ -203,4 +203,25 @@ describe("the metadata of a TIFF file", () => {
     file.writeUInt32BE(first, list + 4);
     expect(clean(file).includes(SECRET)).to.equal(false);
   });
+
+  it("is removed from 300 pages with four smaller sizes each", () => {
+    const writer = new TiffWriter(true);
+    const pages = Array.from({ length: 300 }, () => createPicture(writer, 10));
+    for (const [index, page] of pages.entries()) {
+      if (index > 0) pages[index - 1]!.next = page;
+      page.tags.push([330, LONG, Array.from({ length: 4 }, () => createPicture(writer, 20))]);
+    }
+    expect(clean(writer.writeFile(pages[0]!)).includes(SECRET)).to.equal(false);
+  });
+
+  it("makes the service reject a file with more than a million directories, entries and elements of lists", () => {
+    const createFile = (listLength: number) => {
+      const writer = new TiffWriter(true);
+      const main = createPicture(writer, 10);
+      main.tags.push([330, LONG, Array<number>(listLength).fill(8)]);
+      return writer.writeFile(main);
+    };
+    expect(clean(createFile(1_000)).includes(SECRET)).to.equal(false);
+    expect(() => clean(createFile(1_000_000))).to.throw("not supported");
+  });
 });

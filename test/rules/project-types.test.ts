@@ -27,7 +27,7 @@ async function typesOf(name: string, namespace: boolean): Promise<string[] | nul
   }
   const tree = new FileTree();
   tree.add("", files);
-  return collectDeclarations(tree, { name }, { name, namespace } as never);
+  return collectDeclarations(tree, { name }, { name, isNamespace: namespace });
 }
 
 function compile(folder: string): Promise<string> {

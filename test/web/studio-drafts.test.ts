@@ -230,8 +230,8 @@ describe("values of Studio's forms", () => {
     const notNumbers = ["", " ", "editor", "Infinity", "1,5"].map((value) => [value, "a number"]);
     for (const [value, expected] of [
       ...notNumbers,
-      ["1e999", "at most 1.8e308"],
-      ["-1e999", "at least -1.8e308"],
+      ["1e999", "at most 1.79e308"],
+      ["-1e999", "at least -1.79e308"],
       ["9007199254740993", "a number that can be stored exactly, such as 9007199254740992"],
       ["12345678901234567890", "a number that can be stored exactly, such as 12345678901234567000"],
     ] as [string, string][]) {

@@ -75,7 +75,7 @@ class DocumentLimitChecker {
       this.countDirectives(selection.directives);
       if (selection.kind === Kind.FRAGMENT_SPREAD) this.addToCount("uses of its fragments");
       else if (selection.kind === Kind.FIELD) this.countField(selection, level, selectedNames);
-      // An inline fragment counts as a level. Its fields share `names` with the fields around it, so that repeated fields are counted.
+      // An inline fragment counts as a level. Its fields share `selectedNames` with the fields around it, so that repeated fields are counted.
       else this.countSelections(selection.selectionSet, level + 1, selectedNames);
     }
   }

@@ -20,10 +20,12 @@ const IFD_TYPE = 13;
  * SRATIONAL, FLOAT, DOUBLE and IFD.
  */
 const BYTES_BY_FIELD_TYPE = [0, 1, 1, 2, 4, 8, 1, 1, 2, 4, 8, 4, 8, 4];
-const DIRECTORIES_MAX = 1_000;
+/** Maximum directories, entries and elements of lists that the editor reads, so that it ends if directories overlap. */
+const READS_MAX = 1_000_000;
 
 class TiffEditor {
   private readonly visitedOffsets = new Set<number>();
+  private readCount = 0;
   private readonly isLittleEndian: boolean;
 
   constructor(readonly file: Buffer) {
@@ -43,18 +45,15 @@ class TiffEditor {
     else this.file.writeUInt16BE(value, offset);
   }
 
-  /**
-   * Marks the directory at `offset` as visited. Returns false if the offset is invalid, if the directory was visited before, or after
-   * DIRECTORIES_MAX visits. So the editor does not run forever if directories refer to each other.
-   */
+  private countReads(count: number): void {
+    this.readCount += count;
+    if (this.readCount > READS_MAX) throw new RangeError("the TIFF data has too many entries");
+  }
+
+  /** Marks the directory at `offset` as visited. Returns false if the offset is invalid, or if the directory was visited before. */
   private markVisited(offset: number): boolean {
-    if (
-      offset < 8 ||
-      offset + 6 > this.file.length ||
-      this.visitedOffsets.has(offset) ||
-      this.visitedOffsets.size >= DIRECTORIES_MAX
-    )
-      return false;
+    if (offset < 8 || offset + 6 > this.file.length || this.visitedOffsets.has(offset)) return false;
+    this.countReads(1);
     this.visitedOffsets.add(offset);
     return true;
   }
@@ -62,6 +61,7 @@ class TiffEditor {
   /** Returns the byte offsets of the entries in the directory at `offset`. Each entry has 12 bytes. */
   private listEntryOffsets(offset: number): number[] {
     const count = this.readShort(offset);
+    this.countReads(count);
     const starts = Array.from({ length: count }, (_, index) => offset + 2 + index * 12);
     return starts.filter((start) => start + 12 <= this.file.length);
   }
@@ -71,7 +71,10 @@ class TiffEditor {
     const [type, count] = [this.readShort(entryOffset + 2), this.readLong(entryOffset + 4)];
     const value = this.readLong(entryOffset + 8);
     if (count > 1 && (type === LONG_TYPE || type === IFD_TYPE))
-      for (let index = 0; index < Math.min(count, DIRECTORIES_MAX); index += 1) yield this.readLong(value + 4 * index);
+      for (let index = 0; index < count; index += 1) {
+        this.countReads(1);
+        yield this.readLong(value + 4 * index);
+      }
     else yield value;
   }
 
@@ -115,7 +118,7 @@ class TiffEditor {
 
 /**
  * Removes tags that can contain personal data, such as the location or the author, and overwrites their values. Changes `file` in place.
- * @throws RangeError if an offset points beyond the end of the file, or if the file does not have 32-bit offsets
+ * @throws RangeError if an offset points beyond the end of the file, if there are too many entries, or without 32-bit offsets
  */
 export function removePersonalTiffTags(file: Buffer): Buffer {
   const tiff = new TiffEditor(file);

@@ -24,7 +24,8 @@ const MAX_CONCURRENT_CHECKS = 4;
 const MAIN_THREAD_MAX_CHARACTERS = 4_096;
 /**
  * Maximum number of cached results. While an import holds locks, it must find the results of all its actions here, although other apps also
- * save code. An entry takes 0.3 KB, or 4 KB if the code uses all packages, so the cache takes at most 80 MB.
+ * save code. An entry takes 0.3 KB, or 4 KB if the code uses all packages, so the cache takes at most 80 MB. Results with an error are not
+ * cached: an import of such code fails, and the text of the error can refer to all of the code.
  */
 const CACHED_CHECKS_MAX = 2 * ACTIONS_PER_MANIFEST_MAX;
 
@@ -84,8 +85,7 @@ export class CodeChecker {
     const releaseCheckSlot = await this.checkSlots.enter(appId);
     try {
       const result = this.resultsByHash.get(key) ?? (await this.checkCode(code));
-      // A result with a compiler error is not cached: the error may be temporary, such as a timeout on a busy machine.
-      if (result.compileError === null) this.resultsByHash.set(key, result);
+      if (result.compileError === null && result.parseResult.fault === null) this.resultsByHash.set(key, result);
       return result;
     } finally {
       releaseCheckSlot();

@@ -22,9 +22,9 @@ import type { DependencyResolver, ResolvedDependencies } from "../packages/packa
 const MAX_CONCURRENT_BUILDS = 3;
 /**
  * Maximum size of the cached builds. While an import holds locks, it must find the builds of all its actions here. A bundle and its source
- * map are together about 1.4 times as long as the source (measured).
+ * map are together about 1.4 times as long as the source (measured), and take two bytes per character if one of them is not Latin-1.
  */
-const CACHE_MAX_BYTES = 2 * MANIFEST_MAX_BYTES;
+const CACHE_MAX_BYTES = 3 * MANIFEST_MAX_BYTES;
 const CODE_MAX_BYTES = 2 * 1024 * 1024;
 /** Seconds after which a client should repeat a request that failed because the bundler was busy. */
 const RETRY_SECONDS = 5;
@@ -73,7 +73,8 @@ export class SourceBuilds {
   private readonly buildSlots = new FairSemaphore(MAX_CONCURRENT_BUILDS, 1);
   private readonly buildsByKey = new LRUCache<string, { build: SourceBuild }>({
     maxSize: CACHE_MAX_BYTES,
-    sizeCalculation: ({ build }) => 100 + ("code" in build ? build.code.length + build.map.length : build.fault.length),
+    sizeCalculation: ({ build }) =>
+      100 + 2 * ("code" in build ? build.code.length + build.map.length : build.fault.length),
   });
 
   constructor(private readonly options: { packages: DependencyResolver }) {}

@@ -71,7 +71,7 @@ export class MediaPictures {
   }
 
   /**
-   * Checks an uploaded picture, removes its metadata, and passes the cleaned bytes to `keep`.
+   * Checks an uploaded picture, removes its metadata, and passes the cleaned bytes to `storeCleanBytes`.
    * @throws ActionError REQUEST_INVALID for a damaged picture, OVERLOADED
    */
   async inspect<T>(

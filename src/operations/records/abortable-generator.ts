@@ -4,8 +4,8 @@
  */
 
 /**
- * Returns an async generator like the one that `make` creates. When the reader stops, the signal `readerLeft` aborts, and the generator of
- * `make` must stop waiting.
+ * Returns an async generator like the one that `createGenerator` creates. When the reader stops, the signal `readerLeft` aborts, and the
+ * generator of `createGenerator` must stop waiting.
  */
 export function createAbortableGenerator<T>(
   createGenerator: (readerLeft: AbortSignal) => AsyncGenerator<T, void, void>,

@@ -102,7 +102,7 @@ export class QueueLimits {
     return row!.queued < appLimit;
   }
 
-  /** Returns the limit per app (`share`) and the numbers of queued runs, both as of the last count. Does not wait for a new count. */
+  /** Returns the limit per app (`limitPerApp`) and the numbers of queued runs, both as of the last count. Does not wait for a new count. */
   getLastCount(): { limitPerApp: number; getQueuedCount: (appId: number) => number } {
     this.recountIfOld().catch(() => undefined);
     return {

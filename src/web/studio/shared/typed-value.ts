@@ -58,8 +58,9 @@ export function parseCellText(text: string, previousValue: unknown): unknown {
 function describeExpectedNumber(text: string): string {
   const value = Number(text);
   if (text.trim() === "" || Number.isNaN(value) || text.includes("Infinity")) return "a number";
-  if (!Number.isFinite(value)) return value > 0 ? "at most 1.8e308" : "at least -1.8e308";
-  return `a number that can be stored exactly, such as ${value}`;
+  if (!Number.isFinite(value)) return value > 0 ? "at most 1.79e308" : "at least -1.79e308";
+  const isSameText = String(value).replace("+", "") === text.trim().toLowerCase();
+  return `a number that can be stored exactly${isSameText ? "" : `, such as ${value}`}`;
 }
 
 /** Returns an error message about the first text that does not fit its type, such as "x" for a number; null if all fit. */
