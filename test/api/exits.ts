@@ -15,6 +15,7 @@ import { ROUTES } from "../../src/api/rest/routes.js";
 const SCHEMA = fileURLToPath(new URL("../../../schema/schema.graphql", import.meta.url));
 
 export interface Ids {
+  organizationId: number;
   appId: number;
   id: number;
   actionId: number;

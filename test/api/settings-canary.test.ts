@@ -109,7 +109,11 @@ describe("settings in every response", () => {
     await service.rest("POST", `${app}/publish`);
     await service.rest("POST", `${actions}/${id}/publish`);
     expect([made.version.id, ...(await createItems(app))]).to.deep.equal(Array(6).fill(id));
-    ids = { appId: service.appId, id, actionId: id, versionId: made.version.id, runId: run.runId };
+    const [{ organizationId }] = await service.db.query(
+      'SELECT organization_id AS "organizationId" FROM app WHERE id = $1',
+      [service.appId],
+    );
+    ids = { organizationId, appId: service.appId, id, actionId: id, versionId: made.version.id, runId: run.runId };
   });
   after(() => service.stop());
 
