@@ -7,7 +7,7 @@ interface RunTransition {
   /** State before the transition; null if the transition creates the run. */
   from: RunState | null;
   to: RunState;
-  /** Causes of the transition. The keys are the names of the errors with which the run ends; "" for no error. */
+  /** Causes of the transition, by the name of the run's error: "" for no error, "the error of the code" for each error that code throws. */
   when: Readonly<Record<string, string>>;
 }
 

@@ -1,4 +1,4 @@
-/** Puts an attacker's text into every name in Studio. Each page shows the name as text, and no name makes a page wider. */
+/** Puts an attacker's text into the names and texts that Studio shows. No page interprets it as markup, and it makes no page wider. */
 import { expect } from "chai";
 import type { Browser, Page } from "puppeteer";
 import { VIEW_NAMES } from "../../src/web/studio/shell/views.js";

@@ -31,12 +31,12 @@ export type EvaluationMode = (typeof EVALUATION_MODES)[number];
 
 export const modeHasNetwork = (mode: EvaluationMode): boolean => mode !== "isolate";
 
-export interface RunHttpRequest {
+export interface HttpRequestOfRun {
   method: string;
   url: string;
 }
 
-export interface ServiceRequest extends RunHttpRequest {
+export interface ServiceRequest extends HttpRequestOfRun {
   headers: Readonly<Record<string, string>>;
   body: string | null;
 }
@@ -110,7 +110,7 @@ export interface PageRunRequest {
    * the status of the response; null if there was none.
    */
   onRequest?(
-    request: RunHttpRequest,
+    request: HttpRequestOfRun,
   ): { headers: Record<string, string>; endTrace(status: number | null): void } | null;
   /** Sends a network isolate's requests to this service. `mayRequest` and `onRequest` also get these requests. */
   service?: ServiceClient;

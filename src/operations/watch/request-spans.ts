@@ -1,5 +1,5 @@
 /** Spans of the HTTP requests that runs send. They contain no paths of URLs. */
-import type { PageRunRequest, RunHttpRequest } from "../../engine/browser/run.js";
+import type { HttpRequestOfRun, PageRunRequest } from "../../engine/browser/run.js";
 import type { RequestTracing, SpanAttributes, TraceSpan } from "./tracing.js";
 
 /** Maximum number of spans for the requests of one run. */
@@ -25,7 +25,7 @@ export class PageRequestSpans {
     private readonly serviceOrigin: string,
   ) {}
 
-  start(request: RunHttpRequest): ReturnType<NonNullable<PageRunRequest["onRequest"]>> {
+  start(request: HttpRequestOfRun): ReturnType<NonNullable<PageRunRequest["onRequest"]>> {
     this.count += 1;
     if (this.count > REQUEST_SPANS_MAX || !/^https?:/.test(request.url)) return null;
     const url = new URL(request.url);

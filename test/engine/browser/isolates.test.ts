@@ -352,7 +352,7 @@ describe("a run without a document", function () {
       for (const [title, code] of sampleOf(ways, index, 8)) {
         it(`reaches nothing by ${title}, although its app may reach the listener`, async () => {
           arrived = [];
-          // A run of a network isolate that has printed a line is not repeated in a document.
+          // Prints a line, so that the service does not repeat a run of a network isolate in a document, which could reach the listener.
           const source = `const execute = async () => {
             console.log("started");
             const Made = (async () => {}).constructor;

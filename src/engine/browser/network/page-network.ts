@@ -1,6 +1,6 @@
 /** Network of a page, its frames and workers: opens the proxy port for each run, and pauses requests until their URLs are checked. */
 import type { CDPSession, Protocol } from "puppeteer";
-import type { PageRunRequest, RunHttpRequest } from "../run.js";
+import type { HttpRequestOfRun, PageRunRequest } from "../run.js";
 import type { ProxyPort } from "./proxy-port.js";
 import { BLOCKED_REQUEST_TEXT, getUrlHostAndPort, RunRequests } from "./run-requests.js";
 
@@ -73,7 +73,7 @@ export class PageNetwork {
   }
 
   /** Checks and reports a request that the service will send for the run. Returns null if the URL check rejects it or the run has ended. */
-  readonly admitRequest = async (request: RunHttpRequest): Promise<AdmittedRunRequest | null> => {
+  readonly admitRequest = async (request: HttpRequestOfRun): Promise<AdmittedRunRequest | null> => {
     const { requests } = this;
     const url = new URL(request.url);
     const isAccepted = await requests.acceptsUrl(url.href);

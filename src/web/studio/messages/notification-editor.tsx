@@ -62,7 +62,7 @@ const PUBLICATION_OPTIONS: [PublicationChoice, string][] = [
   ["scheduled", "Publish at"],
 ];
 
-/** Fields for a date and a time of day. `localTime` has the form "2026-01-31T09:00", or only "T09:00" until a date is chosen. */
+/** Fields for a date and a time of day. `localTime` has the form "2026-01-31T09:00". Without a date, it is "T09:00" or "". */
 function DateTimeFields({
   localTime,
   changeLocalTime,
