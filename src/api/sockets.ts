@@ -55,7 +55,7 @@ const FORBIDDEN_CLOSE_CODE = 4403;
 const GOING_AWAY_CLOSE_CODE = 1001;
 const TRY_AGAIN_LATER_CLOSE_CODE = 1013;
 
-/** Event sources of the subscriptions. Each operation gets them in its context. */
+/** Event sources of the subscriptions, and the access checks for them. Each operation gets them in its context. */
 type SubscriptionSources = Pick<
   LogSubscriptionContext &
     ConsoleSubscriptionContext &

@@ -4,7 +4,7 @@ import type { Browsers } from "../../src/engine/browser/browsers.js";
 import { runWhileRenderersDie, startHangingRun } from "../engine/browser/process-group.js";
 import { resultOf, testBrowsers } from "../engine/browser/support.js";
 
-/** Maximum time in milliseconds of a run whose page is replaced because its renderer has died. */
+/** Maximum duration of a run in milliseconds while renderers die. A run may wait for another page if its page dies while it is created. */
 const PAGE_REPLACEMENT_MAX_MS = 7_000;
 const BROWSER_REPLACEMENT_MAX_MS = 2_000;
 

@@ -13,7 +13,7 @@ export interface Route {
   canReturnWarnings?: true;
   /** Maximum bytes of the body; BODY_MAX_BYTES by default. */
   bodyLimit?: number;
-  /** Field of the body that the handler passes to the operation. Without it, the handler passes the whole body. */
+  /** For the OpenAPI document: field of the body that the resolver's argument describes. Without it, the argument is the whole body. */
   bodyField?: string;
   /** True for a report of a run in a browser. Visitors may then send up to `bodyLimit` bytes; on other routes at most BODY_MAX_BYTES. */
   isReport?: true;

@@ -140,8 +140,8 @@ export function createAccessChecks(options: {
   const existingApps = createBoundedCache<number, true>(EXISTING_APP_CACHE_MAX_ENTRIES, { ttl: EXISTING_APP_CACHE_MS });
 
   /**
-   * Counts a request in the app's rate limit `name`. Visitors can use up the share VISITORS_RATE_LIMIT_SHARE of this limit. If they send
-   * more requests, these requests do not count in the limit for other callers.
+   * Counts a request in the app's rate limit `name`. Visitors can use the whole limit, but they take away at most the share
+   * VISITORS_RATE_LIMIT_SHARE of it from other callers: requests of visitors above this share do not count in the limit of others.
    * @throws RATE_LIMIT_EXCEEDED
    */
   async function countInBuckets(

@@ -264,7 +264,7 @@ export class Ai {
         parts,
       );
       usedTokens = countUsedTokens(receivedAnswer, estimatedTokens);
-      // Gets the scanner again, because the app may have got a new secret while the provider answered.
+      // Reads the scanner only now, because the app may have got a new secret while the provider answered.
       const answer = await maskAnswer(await this.readScanner(appId), receivedAnswer);
       const callFacts = { model, ...readTokenUsage(answer), durationMs: Math.round(performance.now() - startedAtMs) };
       const data = { ...callFacts, ...(setting.logTexts && collectLoggedTexts(parsedOptions, answer)) };

@@ -106,17 +106,17 @@ class TimeLimitedEntryReader {
     const position = typeof options.cursor === "string" ? validateEntryCursor(options.cursor, keys, key.id) : null;
     const isReversed = position?.reversed ?? false;
     if (position) where.push(afterPositionSql(keys, sql, position.values, isReversed, statement));
-    const isPaged = options.cursor !== null;
-    const columns = isPaged
+    const usesCursor = options.cursor !== null;
+    const columns = usesCursor
       ? `${entryColumnsSql("e")}, ARRAY[${sql.map(sortKeyTextSql).join(", ")}] AS keys`
       : entryColumnsSql("e");
-    const limitPlaceholder = statement.bind(options.limit + (isPaged ? 1 : 0), "bigint");
+    const limitPlaceholder = statement.bind(options.limit + (usesCursor ? 1 : 0), "bigint");
     const pageSql = `SELECT ${columns} FROM data_source_entry e WHERE ${where.join(" AND ")}
       ORDER BY ${orderBySql(keys, sql, isReversed)} LIMIT ${limitPlaceholder} OFFSET ${statement.bind(options.offset, "bigint")}`;
     refuseUnknownFields(options.receivedQuery, QUERY_SHAPE);
-    const boundedPageSql = limitBySizeSql(pageSql, options.limit, isPaged ? ["keys", "found"] : []);
+    const boundedPageSql = limitBySizeSql(pageSql, options.limit, usesCursor ? ["keys", "found"] : []);
     const rows = selectRowsThatFit(await this.read<RowWithSortKeys>(key.appId, boundedPageSql, statement.values));
-    if (!isPaged) return { rows };
+    if (!usesCursor) return { rows };
     return toCursorPage(rows, options.limit, keys, key.id, position);
   }
 

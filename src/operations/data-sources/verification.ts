@@ -111,7 +111,8 @@ export class AppUserVerification {
     column: string,
   ): Promise<CodeRecipient> {
     const user = await this.options.appUsers.findSignedInUser(caller.credentialId, source.appId);
-    if (user?.dataSourceId !== source.id) throw new ActionError("UNAUTHORIZED", "no user is signed in to this page");
+    if (user?.dataSourceId !== source.id)
+      throw new ActionError("UNAUTHORIZED", "no user of the data source for verifications is signed in to this page");
     const address = user.data[column];
     if (typeof address !== "string" || address === "") {
       throw new ActionError("REQUEST_INVALID", "the user who is signed in has no phone number");

@@ -74,7 +74,7 @@ export class RunSecrets {
     if (deletedUpToVersion > startSecrets.version || version - startSecrets.version > SECRET_CHANGES_MAX)
       throw new ActionError(
         "EXECUTION_FAILED",
-        "secret settings changed too often during the run, so it is unknown which values the run could read",
+        "secret settings changed too often, or were too large, during the run, so not all values that it could read can be masked",
       );
     const allEntries = [...startSecrets.entries, ...entries];
     this.current = { version, ...store.getScanner(appId, `${startSecrets.version}-${version}`, allEntries) };

@@ -117,16 +117,16 @@ export class RendererPriorities {
 
   /** Moves the renderer into or out of the idle group if necessary. Returns its new `idleUntil`, which a failed move later sets back. */
   private moveRenderer(pid: number, isDelayingOthers: boolean, now: number, idleUntil: number): number {
-    const idleUntilNext = isDelayingOthers ? now + IDLE_GROUP_MIN_MS : idleUntil;
-    const isIdleNext = now < idleUntilNext;
-    if (isIdleNext !== (idleUntil !== 0)) {
-      const move = this.idleGroup.moveProcess(pid, isIdleNext ? "idle" : "service").then((isMoved) => {
+    const newIdleUntil = isDelayingOthers ? now + IDLE_GROUP_MIN_MS : idleUntil;
+    const willBeIdle = now < newIdleUntil;
+    if (willBeIdle !== (idleUntil !== 0)) {
+      const move = this.idleGroup.moveProcess(pid, willBeIdle ? "idle" : "service").then((isMoved) => {
         const measurement = this.measurements.get(pid);
         if (!isMoved && measurement !== undefined) measurement.idleUntil = idleUntil;
       });
       runInBackground(move);
     }
-    return isIdleNext ? idleUntilNext : 0;
+    return willBeIdle ? newIdleUntil : 0;
   }
 
   private setPriority(pid: number, nice: number, priority: number): void {

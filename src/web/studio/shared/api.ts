@@ -51,7 +51,7 @@ function getData<Data>({ data, errors, status, error }: GraphqlResponse<Data>): 
   return data;
 }
 
-/** True if the service rejected a change because another person has changed the same resource since the page read it. */
+/** True if the service rejected a change because the resource has changed since the page read it, usually by another person. */
 export const isChangedByOthersError = (error: unknown): boolean => asApiError(error).status === "RESOURCE_CHANGED";
 
 /**
