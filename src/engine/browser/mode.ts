@@ -139,9 +139,8 @@ function isThisHarmless(ancestors: readonly AnyNode[]): boolean {
   if (parent.type !== "Property") return parent.type === "MethodDefinition";
   // Code can call the method of an object literal without the object. Its `this` is then the global object.
   const [reader, node] = ancestors.slice(-2) as [AnyNode, AnyNode];
-  if (!(parent.method || parent.kind !== "init") || node.type === "Super" || reader.type !== "MemberExpression")
-    return false;
+  if (node.type === "Super" || reader.type !== "MemberExpression" || reader.computed) return false;
   const { name } = reader.property as Identifier;
   const isGlobal = isDocumentGlobal(name) || ISOLATE_GLOBALS.includes(name) || name in Object.prototype;
-  return reader.object === node && !reader.computed && !isGlobal;
+  return (parent.method || parent.kind !== "init") && reader.object === node && !isGlobal;
 }

@@ -11,8 +11,7 @@ const LIMITS = { runsMax: 100, measureAtCost: 10, messageMaxCharacters: 30 };
 
 interface RealmThread {
   initialize(bindingName: string): void;
-  prepareRealm(): string;
-  run(payload: string, settings: string, scripts: unknown[], standInsJson: null, base: string): void;
+  run(payload: string, settings: string, scripts: unknown[], standInsJson: null, base: string): Promise<string>;
   readAnswerPart(from: number, to: number): string;
 }
 
@@ -51,66 +50,69 @@ function createRealmThread() {
     receivers,
     countRealms: () => [realms, endedRealms],
     start: () => thread.run("{}", "{}", [["action.js", "", ""]], null, ""),
-    /** Executes a run with this answer, and prepares the thread for the next one. */
+    /** Executes a run with this answer. Resolves when the thread is ready for the next run. */
     completeRun(answer: string) {
-      this.start();
+      const threadUse = this.start();
       now += 1;
       receivers.at(-1)!(`answer ${answer}`);
-      return thread.prepareRealm();
+      return threadUse;
     },
   };
 }
 
 describe("the realm for the next run on a thread", () => {
-  it("is created once for each run, after the last run was removed", () => {
+  it("is created once for each run, after the last run was removed", async () => {
     const realmThread = createRealmThread();
-    expect(realmThread.thread.prepareRealm()).to.equal("reuse");
     expect(realmThread.countRealms()).to.deep.equal([1, 0]);
-    expect(realmThread.completeRun("data 1")).to.equal("reuse");
+    const threadUse = realmThread.completeRun("data 1");
+    expect([realmThread.countRealms(), realmThread.sent]).to.deep.equal([[1, 0], ["answer data 1"]]);
+    expect(await threadUse).to.equal("reuse");
     expect(realmThread.countRealms()).to.deep.equal([2, 1]);
-    expect(realmThread.thread.prepareRealm()).to.equal("reuse");
-    expect(realmThread.countRealms()).to.deep.equal([2, 1]);
-    expect(realmThread.sent).to.deep.equal(["answer data 1"]);
+    expect(await realmThread.completeRun("data 2")).to.equal("reuse");
+    expect(realmThread.countRealms()).to.deep.equal([3, 2]);
+    expect(realmThread.sent).to.deep.equal(["answer data 1", "answer data 2"]);
   });
 
-  it("is created also if the memory of the thread is to be measured", () => {
+  it("is created also if the memory of the thread is to be measured", async () => {
     const thread = createRealmThread();
-    const uses = Array.from({ length: LIMITS.measureAtCost }, () => thread.completeRun("data 1"));
+    const uses: string[] = [];
+    for (let count = 0; count < LIMITS.measureAtCost; count += 1) uses.push(await thread.completeRun("data 1"));
     expect(uses.flatMap((use, index) => (use === "measure" ? [index + 1] : []))).to.deep.equal([5, 10]);
     expect(thread.countRealms()).to.deep.equal([LIMITS.measureAtCost + 1, LIMITS.measureAtCost]);
   });
 
-  it("is not created after the thread's last run", () => {
+  it("is not created after the thread's last run", async () => {
     const thread = createRealmThread();
-    for (let count = 1; count < LIMITS.runsMax; count += 1) thread.completeRun("data 1");
-    expect(thread.completeRun("data 1")).to.equal("replace");
+    for (let count = 1; count < LIMITS.runsMax; count += 1) await thread.completeRun("data 1");
+    expect(await thread.completeRun("data 1")).to.equal("replace");
     expect(thread.countRealms()).to.deep.equal([LIMITS.runsMax, LIMITS.runsMax]);
   });
 
-  it("receives nothing of the run before", () => {
-    const { thread, sent, receivers, start } = createRealmThread();
-    start();
+  it("receives nothing of the run before", async () => {
+    const { sent, receivers, start } = createRealmThread();
+    const threadUse = start();
     const [first] = receivers;
     first!("console its own");
     first!("answer data 1");
     first!("console late");
     first!("answer data 3");
-    thread.prepareRealm();
-    start();
+    await threadUse;
+    const nextThreadUse = start();
     first!("console later");
     first!("answer data 4");
     receivers[1]!("answer data 2");
+    await nextThreadUse;
     expect(sent).to.deep.equal(["console its own", "answer data 1", "answer data 2"]);
   });
 
-  it("is created after a long result, of which the service gets the length first", () => {
+  it("is created after a long result, of which the service gets the length first", async () => {
     const { thread, sent, ...rest } = createRealmThread();
     const long = `data "${"x".repeat(LIMITS.messageMaxCharacters)}"`;
-    rest.start();
+    const threadUse = rest.start();
     rest.receivers[0]!(`answer ${long}`);
     expect(sent).to.deep.equal([`long-answer ${long.length}`]);
+    expect(await threadUse).to.equal("reuse");
     expect(thread.readAnswerPart(0, 10) + thread.readAnswerPart(10, long.length)).to.equal(long);
-    expect(thread.prepareRealm()).to.equal("reuse");
   });
 });
 

@@ -95,6 +95,8 @@ export class Isolate implements Sandbox {
   private worker: IsolateWorker | null = null;
   private onWorkerAttached: (session: CDPSession) => void = () => {};
   private onAnswer: (answer: string | number) => void = () => {};
+  /** Resolves when the thread is ready for another run. */
+  private threadUse: Promise<ThreadUse> = Promise.resolve("reuse");
   private readonly kind: IsolateKind;
   private readonly network: PageNetwork | null;
   private readonly serviceCalls: ServiceCalls | null;
@@ -126,7 +128,7 @@ export class Isolate implements Sandbox {
     const { network } = this;
     if (this.worker === null) return true;
     // If code of the last run still blocks the thread, the time limit of the reset passes, and the page is discarded.
-    const use = (await this.callWorker("prepareRealm")) as ThreadUse;
+    const use = await this.threadUse;
     // The thread reported all requests of the run before it answered, so this waits for all of them.
     await network?.requests.waitUntilAllEnded();
     await Promise.all([this.limitMemory(use), network?.clearCachesAndCookies()]);
@@ -140,11 +142,11 @@ export class Isolate implements Sandbox {
     this.serviceCalls?.startRun(request);
     const answer = await new Promise<string | number>((resolve) => {
       this.onAnswer = resolve;
-      const { payload, settings } = request;
       const scripts = listScripts(request, this.worker!.storedTexts);
+      const values = [request.payload, request.settings, scripts, createStandInsJson(request), getServiceBase(request)];
+      this.threadUse = this.callWorker("run", ...values) as Promise<ThreadUse>;
       // An error means that the worker has ended, which the browser reports as the loss of the page.
-      const values = [payload, settings, scripts, createStandInsJson(request), getServiceBase(request)];
-      this.callWorker("run", ...values).catch(() => {});
+      this.threadUse.catch(() => {});
     });
     return readAnswer(answer, (from, to) => this.callWorker("readAnswerPart", from, to));
   }
@@ -191,9 +193,8 @@ export class Isolate implements Sandbox {
     await this.worker?.session.send("Runtime.getIsolateId", undefined, { timeout: SENT_EVENTS_TIMEOUT_MS });
   }
 
-  private async callWorker(method: string, ...values: readonly unknown[]): Promise<unknown> {
-    const { session, harnessId } = this.worker!;
-    return callHarnessMethod(session, harnessId, method, values);
+  private callWorker(method: string, ...values: readonly unknown[]): Promise<unknown> {
+    return callHarnessMethod(this.worker!.session, this.worker!.harnessId, method, values);
   }
 
   /** Starts a thread, which replaces the previous one. @throws Error if the page cannot start a worker */

@@ -50,8 +50,18 @@ export function createRealmWorker(
     startRunInRealm = new ShadowRealm().evaluate(realmSource)(usePlatform, platform?.description ?? "");
   }
 
+  /** Removes what the last run has left, and creates the realm for the next run, unless the thread must be replaced. */
+  function prepareRealm(): ThreadUse {
+    removeRunGlobals();
+    if (runCount >= limits.runsMax || platform?.isFull() === true) return "replace";
+    createRealm();
+    if (costSinceMeasurement < limits.measureAtCost) return "reuse";
+    costSinceMeasurement = 0;
+    return "measure";
+  }
+
   /** Returns a function that gets the run's messages and answer. A promise of the answer would wait for all microtasks of the run. */
-  function createReceiver(): (text: string) => void {
+  function createReceiver(onAnswer: () => void): (text: string) => void {
     const runNumber = currentRunNumber;
     const startedAt = performance.now();
     return (text) => {
@@ -66,6 +76,7 @@ export function createRealmWorker(
       costSinceMeasurement += 1 + performance.now() - startedAt;
       answer = text.slice("answer ".length);
       send(answer.length <= limits.messageMaxCharacters ? (text as ThreadMessage) : `long-answer ${answer.length}`);
+      onAnswer();
     };
   }
 
@@ -76,29 +87,18 @@ export function createRealmWorker(
       serviceCalls?.connect((text) => send(`service ${text}`));
       createRealm();
     },
-    /** Removes what the last run has left, and creates the realm for the next run, unless the thread must be replaced. */
-    prepareRealm(): ThreadUse {
-      if (startRunInRealm !== null) return "reuse";
-      removeRunGlobals();
-      if (runCount >= limits.runsMax || platform?.isFull() === true) return "replace";
-      createRealm();
-      if (costSinceMeasurement < limits.measureAtCost) return "reuse";
-      costSinceMeasurement = 0;
-      return "measure";
-    },
-    /** Starts a run. `standInsJson`: stand-ins of a trial; otherwise null. `base`: result of `getServiceBase` (isolate.ts). */
+    /** Starts a run. Resolves after its microtasks, when the next run can start. `standInsJson`: stand-ins of a trial; otherwise null. */
     run(
       payload: string,
       settings: string,
       scripts: readonly SentScript[],
       standInsJson: string | null,
       base: string,
-    ): void {
+    ): Promise<ThreadUse> {
       currentRunNumber += 1;
-      const startRun = startRunInRealm;
-      startRunInRealm = null;
-      removeRunGlobals = startRun(
-        createReceiver(),
+      const { promise: answered, resolve: onAnswer } = Promise.withResolvers<void>();
+      removeRunGlobals = startRunInRealm(
+        createReceiver(onAnswer),
         base,
         serviceCalls?.open ?? null,
         payload,
@@ -107,6 +107,7 @@ export function createRealmWorker(
         navigatorJson,
         ...readScripts(scripts),
       );
+      return answered.then(prepareRealm);
     },
     receiveResponsePart: serviceCalls?.receiveResponsePart,
     readAnswerPart: (from: number, to: number): string => answer.slice(from, to),
