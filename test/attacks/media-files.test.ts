@@ -97,7 +97,7 @@ describe("malicious files", () => {
       const after = await media.bytes(file.id);
       expect(after.includes(secret), `${format} tells`).to.equal(false);
       const location = Buffer.from([51, 0, 0, 0, 1, 0, 0, 0, 30]);
-      expect(after.includes(location), `${format} tells the place`).to.equal(false);
+      expect(after.includes(location), `${format} contains the location`).to.equal(false);
       const [was, is] = await Promise.all(
         [sharp(before), sharp(after)].map((picture) => picture.autoOrient().raw().toBuffer()),
       );
