@@ -164,9 +164,9 @@ const VARIABLE_SCHEMAS = {
   ),
   RUNNER_CONCURRENCY: describeVariable(
     values.createIntegerSchema(1, 1_000),
-    2 * availableParallelism(),
-    "base number N for the runs that this process executes at once: one app can have N - 1 of them (at least 1), all apps together 4 N. With the value 8, one app has at most 7 runs at once, and all apps together 32. [Memory and cores](../operate/operating.md#execute-many-runs-at-once)",
-    "twice the number of cores",
+    3 * availableParallelism(),
+    "number N of runs that one app can have at once in this process. All apps together can have 4 N. With the value 8, one app has at most 8 runs at once, and all apps together 32. [Memory and cores](../operate/operating.md#execute-many-runs-at-once)",
+    "three times the number of cores",
   ),
   ALLOW_PRIVATE_NETWORK: describeVariable(
     values.createBooleanSchema("1", "0"),

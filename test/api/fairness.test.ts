@@ -11,7 +11,7 @@ describe("the slots of a runner", () => {
   let service: TestService;
   let other: number;
   before(async () => {
-    service = await startTestService({ ROLES: "api,runner", RUNNER_CONCURRENCY: "2", QUEUE_MAX_PER_APP: "1000" });
+    service = await startTestService({ ROLES: "api,runner", RUNNER_CONCURRENCY: "1", QUEUE_MAX_PER_APP: "1000" });
     other = (await service.rest("POST", "/v1/admin/apps", { as: "admin", body: { name: "Other" } })).body.app.id;
     for (const app of [1, other]) {
       const body = { name: "wait", code: WAIT_CODE, active: true, triggers: [{ trigger: "manual" }] };

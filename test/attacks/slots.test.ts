@@ -5,7 +5,7 @@ import { RUN_CHAIN_DEPTH_MAX } from "../../src/limits.js";
 import { type Slot, Slots } from "../../src/operations/runs/slots.js";
 
 const ORDINARY_SLOTS = 4;
-const SLOTS_PER_APP_MAX = ORDINARY_SLOTS - 1;
+const SLOTS_PER_APP_MAX = ORDINARY_SLOTS;
 
 const createSlots = (ordinary: number) => new Slots(ordinary, () => {});
 
@@ -97,7 +97,7 @@ describe("the slots of a dispatcher", () => {
     );
   });
 
-  it("are fewer for one app the more are in use: all but one, then two, then one", () => {
+  it("are fewer for one app the more are in use: RUNNER_CONCURRENCY, then two, then one", () => {
     const shares = (ordinary: number) => {
       const slots = createSlots(ordinary);
       const seen: number[] = [];
@@ -106,24 +106,24 @@ describe("the slots of a dispatcher", () => {
       return seen;
     };
     expect(shares(1)).to.deep.equal([1, 1, 1, 1]);
-    expect(shares(2)).to.deep.equal(Array(8).fill(1));
-    expect(shares(4)).to.deep.equal([...Array(3).fill(3), ...Array(8).fill(2), ...Array(5).fill(1)]);
+    expect(shares(2)).to.deep.equal([...Array(5).fill(2), ...Array(3).fill(1)]);
+    expect(shares(4)).to.deep.equal([...Array(3).fill(4), ...Array(8).fill(2), ...Array(5).fill(1)]);
   });
 
   it("count for their app until they are released; a reserved one counts for every app", () => {
     const slots = createSlots(ORDINARY_SLOTS);
-    expect([slots.getSlotLimitOfApp(), slots.countFreeSlots(), slots.canAcquire(1)]).to.deep.equal([3, 16, true]);
-    const ordinary = [slots.tryAcquire(1, 1)!, slots.tryAcquire(1, 1)!];
+    expect([slots.getSlotLimitOfApp(), slots.countFreeSlots(), slots.canAcquire(1)]).to.deep.equal([4, 16, true]);
+    const ordinary = Array.from({ length: 3 }, () => slots.tryAcquire(1, 1)!);
     expect([ordinary[0]!.level, slots.tryAcquire(1, 1), slots.isAnyAppAtLimit()]).to.deep.equal([0, null, false]);
     ordinary.push(slots.acquire(1));
     expect([slots.getSlotCountByApp().get(1), slots.isAnyAppAtLimit(), slots.canAcquire(1)]).to.deep.equal([
-      3,
+      4,
       true,
       false,
     ]);
     for (const [left, slot] of ordinary.reverse().entries()) {
       slot.free();
-      expect(slots.getSlotCountByApp().get(1)).to.equal([2, 1, undefined][left]);
+      expect(slots.getSlotCountByApp().get(1)).to.equal([3, 2, 1, undefined][left]);
     }
     expect([slots.countFreeSlots(), slots.tryAcquire(2)!.level]).to.deep.equal([16, 0]);
   });
@@ -139,8 +139,8 @@ describe("the slots of a dispatcher", () => {
   it("are nested for all runs of an app on the first level, and for one on each further level", async () => {
     const slots = createSlots(ORDINARY_SLOTS);
     const [ordinary] = acquireAll(slots, 1);
-    const first = await Promise.all([1, 2, 3, 4].map(() => acquireFreeNested(slots, 1, ordinary!)));
-    expect(first.map((slot) => slot?.level)).to.deep.equal([1, 1, 1, undefined]);
+    const first = await Promise.all([1, 2, 3, 4, 5].map(() => acquireFreeNested(slots, 1, ordinary!)));
+    expect(first.map((slot) => slot?.level)).to.deep.equal([1, 1, 1, 1, undefined]);
     const second = await Promise.all([first[0]!, first[1]!].map((parent) => acquireFreeNested(slots, 1, parent)));
     expect(second.map((slot) => slot?.level)).to.deep.equal([2, undefined]);
   });

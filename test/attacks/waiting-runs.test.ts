@@ -11,7 +11,7 @@ describe("callers of one app beyond its slots", () => {
   /** App of the current test. */
   let appId: number;
   before(async () => {
-    service = await startTestService({ ROLES: "api,runner", RUNNER_CONCURRENCY: "2", SHUTDOWN_GRACE_MS: "1" });
+    service = await startTestService({ ROLES: "api,runner", RUNNER_CONCURRENCY: "1", SHUTDOWN_GRACE_MS: "1" });
   });
   after(() => service.stop());
 

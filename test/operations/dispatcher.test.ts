@@ -104,7 +104,7 @@ function startDispatcher(concurrency: number, queued: number[] = []) {
 
 describe("a dispatcher", () => {
   it("executes the runs of callers in their order as slots become free, with one statement for each that waited", async () => {
-    const { executed, call, endOldestRun, statements } = startDispatcher(4);
+    const { executed, call, endOldestRun, statements } = startDispatcher(3);
     const answers = Array.from({ length: 30 }, () => call(1));
     for (let run = 0; run < 30; run += 1) await endOldestRun();
     expect(await Promise.all(answers)).to.deep.equal(Array(30).fill(DONE_OUTCOME));
@@ -114,7 +114,7 @@ describe("a dispatcher", () => {
   });
 
   it("claims once for each free slot although further runs of the app are queued during the claim", async () => {
-    const { dispatcher, executed, call, addQueuedRun, endOldestRun, hooks, statements } = startDispatcher(2);
+    const { dispatcher, executed, call, addQueuedRun, endOldestRun, hooks, statements } = startDispatcher(1);
     for (let more = 0; more < 3; more += 1) void call(1);
     hooks.onClaim = () => {
       addQueuedRun(1);
@@ -126,7 +126,7 @@ describe("a dispatcher", () => {
   });
 
   it("claims a run of another app that was queued during a claim", async () => {
-    const { dispatcher, executed, call, addQueuedRun, endOldestRun, hooks } = startDispatcher(2);
+    const { dispatcher, executed, call, addQueuedRun, endOldestRun, hooks } = startDispatcher(1);
     for (let more = 0; more < 3; more += 1) void call(1);
     hooks.onClaim = () => {
       hooks.onClaim = () => {};
@@ -148,7 +148,7 @@ describe("a dispatcher", () => {
   });
 
   it("claims the runs of the app with fewer slots first", async () => {
-    const { dispatcher, executed, endOldestRun } = startDispatcher(2, [7, 7, 7, 8]);
+    const { dispatcher, executed, endOldestRun } = startDispatcher(1, [7, 7, 7, 8]);
     await dispatcher.claimQueued();
     expect(executed).to.deep.equal([7, 8]);
     for (let run = 0; run < 4; run += 1) await endOldestRun();
@@ -156,7 +156,7 @@ describe("a dispatcher", () => {
   });
 
   it("claims a queued run as soon as its app may have a slot, and not before", async () => {
-    const { dispatcher, executed, call, addQueuedRun, endOldestRun, statements } = startDispatcher(2);
+    const { dispatcher, executed, call, addQueuedRun, endOldestRun, statements } = startDispatcher(1);
     void call(1);
     addQueuedRun(1);
     dispatcher.onRunQueued(1);
@@ -196,7 +196,7 @@ describe("a dispatcher", () => {
   });
 
   it("sends no statement once it has found the queue empty, until a run is queued", async () => {
-    const { dispatcher, executed, call, addQueuedRun, endOldestRun, statements } = startDispatcher(2);
+    const { dispatcher, executed, call, addQueuedRun, endOldestRun, statements } = startDispatcher(1);
     await dispatcher.claimQueued();
     expect(statements()).to.equal(1);
     void call(1);

@@ -122,7 +122,7 @@ The limits that most apps meet first:
 
 The tables below do not contain these limits:
 
-- **Runs at the same time.** A runner (a process that executes runs) executes up to four times \`RUNNER_CONCURRENCY\` runs of all apps at once. One app can have \`RUNNER_CONCURRENCY\` minus one of these runs, but at least one. On a busy runner, one app can have two, or one. Further runs wait in the [queue](../operate/queue.md).
+- **Runs at the same time.** A runner (a process that executes runs) executes up to four times \`RUNNER_CONCURRENCY\` runs of all apps at once. One app can have \`RUNNER_CONCURRENCY\` of these runs. On a busy runner, one app can have two, or one. Further runs wait in the [queue](../operate/queue.md).
 - **Apps, organizations and people.** Their numbers have no limit.
 - **Interval of a schedule.** The service rejects a [schedule](../guides/schedules.md) that is due every minute.
 - **Build of an npm package.** A build can take 30 s and 512 MB ([packages from npm](npm-packages.md)).

@@ -16,7 +16,6 @@ export interface Slot {
 
 export class Slots {
   readonly totalSlots: number;
-  private readonly idleSlotLimitOfApp: number;
   private readonly semaphore: FairSemaphore;
   /** One semaphore per nesting level. A run waits only for runs of the next level, so the runs of a chain cannot block each other. */
   private readonly nestedSemaphores: readonly FairSemaphore[];
@@ -26,9 +25,8 @@ export class Slots {
     private readonly onFree: () => void,
   ) {
     this.totalSlots = runnerConcurrency * TOTAL_SLOTS_FACTOR;
-    this.idleSlotLimitOfApp = Math.max(1, runnerConcurrency - 1);
-    this.semaphore = new FairSemaphore(this.totalSlots, this.idleSlotLimitOfApp);
-    const getLimitPerApp = (level: number) => (level === 0 ? this.idleSlotLimitOfApp : 1);
+    this.semaphore = new FairSemaphore(this.totalSlots, runnerConcurrency);
+    const getLimitPerApp = (level: number) => (level === 0 ? runnerConcurrency : 1);
     this.nestedSemaphores = Array.from(
       { length: RUN_CHAIN_DEPTH_MAX },
       (_, level) => new FairSemaphore(Number.POSITIVE_INFINITY, getLimitPerApp(level)),
@@ -37,10 +35,9 @@ export class Slots {
 
   /** Returns the maximum number of slots of one app while `usedCount` slots are in use. The last slots are for apps that use none. */
   getSlotLimitOfApp(usedCount = this.semaphore.takenCount): number {
-    if (usedCount < this.runnerConcurrency) return this.idleSlotLimitOfApp;
-    return usedCount < this.totalSlots - this.runnerConcurrency
-      ? Math.min(this.idleSlotLimitOfApp, BUSY_SLOTS_PER_APP_MAX)
-      : 1;
+    const { runnerConcurrency, totalSlots } = this;
+    if (usedCount < runnerConcurrency) return runnerConcurrency;
+    return usedCount < totalSlots - runnerConcurrency ? Math.min(runnerConcurrency, BUSY_SLOTS_PER_APP_MAX) : 1;
   }
 
   isAnySlotUsed(): boolean {
