@@ -16,7 +16,7 @@ const FAILURES_EXPIRY_MS = 600_000;
 const REPEAT_CAUSES: readonly string[] = ["retry", "memory", "timeout"];
 
 /** Maximum duration of a trial. */
-const TRIAL_MAX_MS = 1_000;
+const TRIAL_MAX_MS = 3_000;
 /** Maximum duration of a trial, as a share of the run's time limit. */
 const TRIAL_MAX_SHARE_OF_TIMEOUT = 1 / 4;
 /** Maximum number of console lines in a trial. A trial prints them at its end. A run with more is repeated, and prints each at once. */

@@ -182,8 +182,8 @@ export class Dispatcher {
   }
 
   getSlotUsage(): { total: number; free: number; waiting: number } {
-    const waiting = this.starts.eventNames().length;
-    return { total: this.slots.totalSlots, free: this.slots.countFreeSlots(), waiting };
+    const { slots, starts } = this;
+    return { total: slots.totalSlots, free: slots.countFreeSlots(), waiting: starts.eventNames().length };
   }
 
   /** Starts queued runs that active runs have called, in nested slots, because the notification `parent:child` can be lost. */

@@ -62,10 +62,8 @@ function checkRunnable<Named extends CalledAction>(action: Named | undefined, tr
   if (action.environment === "client") throw new ActionError("CLIENT_ACTION_NOT_RUNNABLE");
   if (!action.active) throw new ActionError("ACTION_INACTIVE");
   if (action.triggers.some((entry) => entry.trigger === trigger)) return action;
-  throw new ActionError(
-    "TRIGGER_NOT_ALLOWED",
-    `the action ${action.name} has no "${trigger}" trigger, so this request cannot run it; add this trigger to the action`,
-  );
+  const message = `the action ${action.name} has no "${trigger}" trigger, so this request cannot run it; add this trigger to the action`;
+  throw new ActionError("TRIGGER_NOT_ALLOWED", message);
 }
 
 export type NewOnDemandRun = Omit<NewRun, "actionId" | "code" | "trigger" | "replayOf" | "versionId" | "waitsFor"> & {

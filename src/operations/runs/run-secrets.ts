@@ -14,10 +14,8 @@ import { createFailedOutcome, EMPTY_PAYLOAD } from "./outcomes.js";
 const SECRET_CHANGES_MAX = 1_000;
 
 function createLeakFailure(where: string, key: string): RunOutcome {
-  return createFailedOutcome(
-    "SecretLeakError",
-    `the ${where} holds the value of the setting ${key}, which must not leave the service`,
-  );
+  const message = `the ${where} holds the value of the setting ${key}, which must not leave the service`;
+  return createFailedOutcome("SecretLeakError", message);
 }
 
 /** Returns the key of a setting whose value the outcome contains; null if it contains no secret. */

@@ -26,10 +26,9 @@ export class Slots {
   ) {
     this.totalSlots = runnerConcurrency * TOTAL_SLOTS_FACTOR;
     this.semaphore = new FairSemaphore(this.totalSlots, runnerConcurrency);
-    const getLimitPerApp = (level: number) => (level === 0 ? runnerConcurrency : 1);
     this.nestedSemaphores = Array.from(
       { length: RUN_CHAIN_DEPTH_MAX },
-      (_, level) => new FairSemaphore(Number.POSITIVE_INFINITY, getLimitPerApp(level)),
+      (_, level) => new FairSemaphore(Number.POSITIVE_INFINITY, level === 0 ? runnerConcurrency : 1),
     );
   }
 

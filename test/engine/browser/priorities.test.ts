@@ -63,6 +63,31 @@ describe("the priority of a thread", () => {
     expect([calls, getPriority(running.pid!)]).to.deep.equal([2, LOWEST_PRIORITY]);
   });
 
+  it("is the lowest for each of six renderers that share two cores, but not for one that uses little", async () => {
+    const CORES = 2;
+    const busy = Array.from({ length: 6 }, startChild);
+    const light = startChild();
+    const moveProcess = async () => false;
+    const priorities = new RendererPriorities((pid) => [pid], { moveProcess }, CORES);
+    const startedAt = performance.now();
+    const getBusyPriorities = () => busy.map(({ pid }) => getPriority(pid!));
+    await until(() => {
+      const spentMs = performance.now() - startedAt;
+      const report = ({ pid }: ChildProcess, cores: number) => ({
+        pid: pid!,
+        cpuMs: spentMs * cores,
+        threads: 2,
+        nice: getPriority(pid!),
+      });
+      priorities.update([...busy.map((child) => report(child, CORES / busy.length)), report(light, 0.02)]);
+      return spentMs > SETTLE_MS && getBusyPriorities().every((priority) => priority === LOWEST_PRIORITY);
+    });
+    expect([getBusyPriorities(), getPriority(light.pid!)]).to.deep.equal([
+      Array(6).fill(LOWEST_PRIORITY),
+      BROWSER_NICE_VALUE,
+    ]);
+  });
+
   it("does not hide the other threads of the browser if it ends while they are read", async () => {
     const threads: string[] = [];
     const readStat = (path: string) => {

@@ -38,10 +38,6 @@ export const createPageLossOutcome = (loss: PageLossReason | null): PageRunOutco
   createFailedPageRunOutcome(...(loss === null ? NAVIGATED : FAILURE_BY_LOSS[loss]));
 
 export function createTimeoutOutcome(timeoutMs: number): PageRunOutcome {
-  const seconds = timeoutMs / 1_000;
-  return createFailedPageRunOutcome(
-    "timeout",
-    "TimeoutError",
-    `The action took longer than its limit of ${seconds} seconds and was ended`,
-  );
+  const message = `The action took longer than its limit of ${timeoutMs / 1_000} seconds and was ended`;
+  return createFailedPageRunOutcome("timeout", "TimeoutError", message);
 }

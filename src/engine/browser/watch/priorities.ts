@@ -1,7 +1,7 @@
 /** Lowers the priority of busy renderers, so that other runs, the service and its database come first. */
 
 import { readdirSync, writeFileSync } from "node:fs";
-import { setPriority } from "node:os";
+import { availableParallelism, setPriority } from "node:os";
 import { runInBackground } from "../../../background.js";
 import { type IdleControlGroup, rendererIdleControlGroup } from "./idle-group.js";
 import type { MeasuredProcess } from "./processes.js";
@@ -10,13 +10,13 @@ import type { MeasuredProcess } from "./processes.js";
 export const BROWSER_NICE_VALUE = 5;
 /** Nice value of the browser's session (autogroup of the kernel). Measurements with 0 and with 10 showed longer delays. */
 export const BROWSER_AUTOGROUP_NICE_VALUE = 3;
-/** Nice value of a renderer by the number of cores that it uses. A thread with 5 gets as much CPU time as about twenty threads with 19. */
+/** Nice value of a renderer by the number of cores that it demands. A thread with 5 gets as much CPU time as about twenty threads with 19. */
 const PRIORITY_BY_BUSY_CORES: readonly (readonly [cores: number, priority: number])[] = [
   [1, 19],
   [0.5, 15],
   [0.15, 10],
 ];
-/** A renderer that uses this many cores moves to the idle group (low CPU weight) if another renderer also uses CPU time. */
+/** A renderer that demands this many cores moves to the idle group (low CPU weight) if another renderer also uses CPU time. */
 const IDLE_GROUP_MIN_CORES = 0.5;
 /** Minimum time in the idle group (low CPU weight). Without it, a renderer that gets no CPU time there seems idle and leaves too soon. */
 const IDLE_GROUP_MIN_MS = 2_000;
@@ -30,11 +30,16 @@ const MANY_THREADS_MIN_CORES = 0.15;
 /** A renderer has many new threads if it has this many more threads than at the earlier measurement with the fewest. */
 const MANY_NEW_THREADS = 8;
 
+/** A renderer that uses this many cores is busy: it competes with other busy ones. */
+const BUSY_MIN_CORES = 0.1;
+
 type Renderer = Pick<MeasuredProcess, "pid" | "cpuMs" | "threads" | "nice">;
 
 interface Measurement {
   at: number;
   cpuMs: number;
+  /** Number of cores that the renderer used in the last period. */
+  cores: number;
   threads: number;
   lastBusyAt: number;
   /** End of the minimum stay in the idle group (low CPU weight); 0 if the renderer is not in the group. */
@@ -78,6 +83,7 @@ export class RendererPriorities {
   constructor(
     private readonly listThreads = listThreadsOfProcess,
     private readonly idleGroup: Pick<IdleControlGroup, "moveProcess"> = rendererIdleControlGroup,
+    private readonly coreCount = availableParallelism(),
   ) {}
 
   update(renderers: readonly Renderer[]): void {
@@ -96,19 +102,24 @@ export class RendererPriorities {
   private updateRenderer({ pid, cpuMs, threads, nice }: Renderer, now: number): void {
     const before = this.measurements.get(pid);
     if (before === undefined) {
-      this.measurements.set(pid, { at: now, cpuMs, threads, lastBusyAt: -IDLE_GROUP_MIN_MS, idleUntil: 0 });
+      this.measurements.set(pid, { at: now, cpuMs, cores: 0, threads, lastBusyAt: -IDLE_GROUP_MIN_MS, idleUntil: 0 });
       return;
     }
     const cores = (cpuMs - before.cpuMs) / (now - before.at);
     const hasManyNewThreads = threads >= before.threads + MANY_NEW_THREADS;
     const periodMs = cores >= THREADS_MIN_CORES || hasManyNewThreads ? THREADS_MEASURE_PERIOD_MS : MEASURE_PERIOD_MS;
     if (now - before.at < periodMs) return;
-    this.setPriority(pid, nice, chooseRendererPriority(cores));
+    const busyCount = [...this.measurements.values()].filter((other) => other.cores >= BUSY_MIN_CORES).length;
+    // Estimates how many cores the renderer would use alone: if many renderers are busy, each of them gets only part of a core.
+    const demandedCores = cores * Math.max(1, busyCount / this.coreCount);
+    this.setPriority(pid, nice, chooseRendererPriority(demandedCores));
     const isDelayingOthers =
-      cores >= (hasManyNewThreads ? MANY_THREADS_MIN_CORES : IDLE_GROUP_MIN_CORES) && this.isAnotherBusy(pid, now);
+      demandedCores >= (hasManyNewThreads ? MANY_THREADS_MIN_CORES : IDLE_GROUP_MIN_CORES) &&
+      this.isAnotherBusy(pid, now);
     this.measurements.set(pid, {
       at: now,
       cpuMs,
+      cores,
       threads: Math.min(threads, before.threads),
       lastBusyAt: cores > 0 ? now : before.lastBusyAt,
       idleUntil: this.moveRenderer(pid, isDelayingOthers, now, before.idleUntil),
