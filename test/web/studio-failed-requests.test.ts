@@ -73,6 +73,8 @@ describe("failed requests in Studio", () => {
       await chooser.accept([file]);
     };
     await choose();
+    // Before Studio has read the file for the preview, the browser does not regard a change as made after the choice.
+    await page.waitForSelector(".data-import table");
     writeFileSync(file, "Row\nA\nB\n");
     await studio.button("Import", "//*[contains(@class,'data-import')]");
     expect(await studio.textOf(".data-import [role=alert]")).to.equal(
