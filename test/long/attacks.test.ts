@@ -123,6 +123,10 @@ describe("an attack by other apps, or without a credential", () => {
       await app.post(`/v1/apps/${app.appId}/settings`, { _x: "a secret of some length" });
       return () => repeatDuringAttack(2, () => run(app, "objects"));
     },
+    "twelve callers whose runs compute for 150 ms": async () => {
+      const app = await createHostileApp({ busy: toCode("const end = Date.now() + 150; while (Date.now() < end);") });
+      return () => repeatDuringAttack(12, () => run(app, "busy"));
+    },
     "sixty aliases of logs that hold six megabytes each": async () => {
       const app = await createHostileApp({ objects: toCode("return Array.from({ length: 2_000_000 }, () => ({}))") });
       for (let n = 0; n < 12; n += 1) await run(app, "objects");
