@@ -111,7 +111,7 @@ async function measureKind(subject: MeasuredSystem, kind: ActionKind, rounds: nu
   const { service, callers, url } = subject;
   const { appId } = service.first;
   const path = `/v3/apps/${appId}/actions`;
-  await service.call("POST", path, createActionBody(kind));
+  await service.call("POST", path, createActionBody(kind, url));
   const calls = {
     service,
     paths: [getRunWithResultPath(appId, kind)],

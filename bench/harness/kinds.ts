@@ -138,10 +138,11 @@ export const ACTION_KINDS: readonly ActionKind[] = [
   },
 ];
 
-/** Returns the body of the request that creates the action of a kind. `host` is the origin that the action may call. */
-export function createActionBody({ name, body, dependencies = [], usesRequest }: ActionKind, host?: string): object {
+/** Returns the body that creates the action of a kind. A kind that calls `request()` needs the `url` that its runs send requests to. */
+export function createActionBody({ name, body, dependencies = [], usesRequest }: ActionKind, url?: string): object {
+  if (usesRequest && !url) throw new Error(`createActionBody needs the URL of the requests that ${name} sends`);
   const code = `async function execute({ payload }) { ${body} }`;
-  const integrationOrigins = usesRequest && host ? [new URL(host).origin] : [];
+  const integrationOrigins = usesRequest ? [new URL(url!).origin] : [];
   const triggers = [{ trigger: "manual" }];
   return { name, code, dependencies, integrationOrigins, active: true, environment: "server", triggers };
 }
