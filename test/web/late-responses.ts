@@ -15,7 +15,7 @@ const PREPARE_PAGE = `if (!globalThis.holdResponses) {
   };
   const FIELDS = "input:not([type=checkbox], [type=radio], [type=file]), textarea, form select";
   const nameOf = (field) => field.getAttribute("aria-label") ?? field.labels?.[0]?.textContent ?? field.name;
-  /** Returns the visible fields by names that stay the same when React replaces an element. */
+  /** Returns a map of the visible fields. Each key is a name that stays the same when React replaces the element. */
   const fieldsNow = () => {
     const fields = new Map();
     for (const field of document.querySelectorAll("#content :is(" + FIELDS + ")")) {

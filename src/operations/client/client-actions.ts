@@ -44,19 +44,19 @@ interface ClientActionRow {
   triggers: Trigger[];
   assets: StoredAsset[];
   /** True if the row is a live version and the app is not published, so that the action cannot run. */
-  isPaused: boolean;
+  lacksPublishedApp: boolean;
   /** Access rule that decides who may run the action, as JSON text; null if everyone may run it. */
   access: string | null;
 }
 
-const IS_PAUSED = `master_id IS NOT NULL AND EXISTS (SELECT FROM app WHERE app.id = action.app_id AND published_at IS NULL)`;
+const LACKS_PUBLISHED_APP = `master_id IS NOT NULL AND EXISTS (SELECT FROM app WHERE app.id = action.app_id AND published_at IS NULL)`;
 const COLUMNS_WITHOUT_CODE = `id, CASE WHEN master_id IS NULL THEN 'master' ELSE 'production' END AS copy, name, active, environment,
-  action_version AS "actionVersion", triggers, assets, ${IS_PAUSED} AS "isPaused", access::text AS access`;
+  action_version AS "actionVersion", triggers, assets, ${LACKS_PUBLISHED_APP} AS "lacksPublishedApp", access::text AS access`;
 const CLIENT_ROW_COLUMNS = `${COLUMNS_WITHOUT_CODE}, code`;
 
 /* SQL condition for actions that a client can run. $2 is "master" for a client that runs drafts, otherwise "production". */
 const IS_RUNNABLE = `app_id = $1 AND active AND environment <> 'server' AND action_version = 'v3'
-  AND (master_id IS NULL) = ($2 = 'master') AND NOT (${IS_PAUSED})`;
+  AND (master_id IS NULL) = ($2 = 'master') AND NOT (${LACKS_PUBLISHED_APP})`;
 
 /** `version` is the time of the action's last change, for example of the code. Runs do not change `version`. */
 type ListedRow = Omit<ClientActionRow, "code"> & { version: string; codeBytes: number };
@@ -112,7 +112,7 @@ async function findClientActionRow(db: SqlClient, appId: number, id: number): Pr
 
 /** True if a client that uses `copy` (drafts or live versions) can run the action. If false, the client gets the error ACTION_NOT_FOUND. */
 const canClientRun = (row: ClientActionRow, copy: DraftOrLive): boolean =>
-  row.copy === copy && row.active && !row.isPaused && row.environment !== "server";
+  row.copy === copy && row.active && !row.lacksPublishedApp && row.environment !== "server";
 
 /**
  * Returns the action of a run that a page reports. Checks that the page can run this action: by a call or on analytics events.
@@ -126,7 +126,7 @@ export async function requireActionOfReportedRun(
 ): Promise<ClientActionRow> {
   const row = await findClientActionRow(db, appId, id);
   if (row.copy !== copy) throw new ActionError("ACTION_NOT_FOUND");
-  if (row.isPaused) throw new ActionError("APP_NOT_PUBLISHED");
+  if (row.lacksPublishedApp) throw new ActionError("APP_NOT_PUBLISHED");
   if (row.environment === "server") {
     throw new ActionError(
       "TRIGGER_NOT_ALLOWED",

@@ -175,7 +175,10 @@ async function decompressReadablePart(
   return result;
 }
 
-/** Decompresses the readable part of a body with all its frames. @throws OutgoingError LIMIT, TRANSPORT */
+/**
+ * Decompresses a body up to its first invalid byte. A zstd body can have several frames, one after the other.
+ * @throws OutgoingError LIMIT, TRANSPORT
+ */
 async function decompressFrames(format: CompressedFormat, body: Buffer, origin: string): Promise<Buffer> {
   const frames: Buffer[] = [];
   let bytes = 0;

@@ -22,7 +22,7 @@ interface CalledAction extends RunCode {
   waitsFor: RunWaitReason | null;
   /** JSON text; null if the action has no access rule. */
   access: string | null;
-  isPaused: boolean;
+  lacksPublishedApp: boolean;
 }
 
 /** $1 is the app's ID, $2 `master` (draft) or `production` (live). The ID of a draft also finds its live version. */
@@ -30,7 +30,7 @@ const createFindActionSql = (name: string, id: string, needsPublishedApp: string
   SELECT id, name, active, code, dependencies, assets, environment, action_version AS "actionVersion", triggers,
          timeout_ms AS "timeoutMs", integration_origins AS "integrationOrigins", source->>'map' AS map, access::text AS access,
          CASE WHEN (debounce->>'manual')::boolean THEN 'debounce' WHEN concurrency IS NOT NULL THEN 'concurrency' END AS "waitsFor",
-         ${needsPublishedApp}::boolean AND (SELECT published_at IS NULL FROM app WHERE app.id = action.app_id) AS "isPaused"
+         ${needsPublishedApp}::boolean AND (SELECT published_at IS NULL FROM app WHERE app.id = action.app_id) AS "lacksPublishedApp"
     FROM action
    WHERE id = coalesce(
      (SELECT CASE WHEN $2::text = 'master' THEN family.id
@@ -41,12 +41,12 @@ const createFindActionSql = (name: string, id: string, needsPublishedApp: string
 
 /** SQL condition: `checkRunnable` accepts the action, and its access rule (if any) is in `granted` (SQL parameter with `metRules`). */
 const createRunnableConditionSql = (granted: string, trigger: string) => `
-  (access IS NULL OR ${granted}::text[] IS NULL OR access = ANY (${granted}::text[])) AND active AND NOT "isPaused" AND environment <> 'client' AND "actionVersion" = 'v3'
+  (access IS NULL OR ${granted}::text[] IS NULL OR access = ANY (${granted}::text[])) AND active AND NOT "lacksPublishedApp" AND environment <> 'client' AND "actionVersion" = 'v3'
   AND EXISTS (SELECT FROM json_array_elements(triggers) AS entry WHERE entry->>'trigger' = ${trigger}::text)`;
 
 /** Returns true if it added a rule to `metRules`: then repeat the SQL statement. @throws ActionError ACTION_ACCESS_DENIED */
 async function checkActionAccess(action: CalledAction | undefined, access: CallerActionAccess): Promise<boolean> {
-  if (!action || action.isPaused || action.actionVersion !== "v3") return false;
+  if (!action || action.lacksPublishedApp || action.actionVersion !== "v3") return false;
   const { metRules } = access;
   if (action.access === null || metRules === null || metRules.has(action.access)) return false;
   if (!(await access.meetsRule(action.access))) throw new ActionError("ACTION_ACCESS_DENIED");
@@ -57,7 +57,7 @@ async function checkActionAccess(action: CalledAction | undefined, access: Calle
 /** Returns the action if it can run, otherwise throws an ActionError. Does not check the access rule: first call `checkActionAccess`. */
 function checkRunnable<Named extends CalledAction>(action: Named | undefined, trigger: OnDemandTrigger): Named {
   if (!action) throw new ActionError("ACTION_NOT_FOUND", NO_ACTION_MESSAGE);
-  if (action.isPaused) throw new ActionError("APP_NOT_PUBLISHED");
+  if (action.lacksPublishedApp) throw new ActionError("APP_NOT_PUBLISHED");
   if (action.actionVersion !== "v3") throw new ActionError("ACTION_NOT_V3");
   if (action.environment === "client") throw new ActionError("CLIENT_ACTION_NOT_RUNNABLE");
   if (!action.active) throw new ActionError("ACTION_INACTIVE");
