@@ -20,7 +20,7 @@ function runMemoryHogs({ call, first }: BenchService): { stop(): Promise<number>
     let endedRuns = 0;
     while (!isStopped) {
       const fault = await call("POST", `/v3/apps/${first.appId}/actions/hog/runWithResult`, {}).catch(String);
-      if (!String(fault).includes("MB of memory"))
+      if (!String(fault).includes("used too much memory"))
         throw new Error(`the memory limit did not end the run (got ${String(fault)})`);
       endedRuns += 1;
     }
