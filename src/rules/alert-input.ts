@@ -1,4 +1,4 @@
-/** Validates alert rules. Each error message contains the name of the invalid field. */
+/** Validates alert rules, and the settings with the URLs of their webhooks. Each error message names the invalid field or setting. */
 
 import { ActionError } from "../errors.js";
 import { findUnstorableCharacter, isObject } from "./describe-value.js";

@@ -82,8 +82,8 @@ describe("the slots of a runner", () => {
        SELECT 1, 1, 'master', 'manual', '{"ms": 60000}', 'queued', id FROM credential WHERE hash = $1 RETURNING id`,
       [hashToken(firstToken)],
     );
-    const cancelBySecondApp = await service.rest("POST", `/v3/apps/1/runs/${runOfFirst}/cancel`, { as: secondToken });
-    expect([cancelBySecondApp.http, cancelBySecondApp.body.status], "neither token has a person").to.deep.equal([
+    const cancelBySecondToken = await service.rest("POST", `/v3/apps/1/runs/${runOfFirst}/cancel`, { as: secondToken });
+    expect([cancelBySecondToken.http, cancelBySecondToken.body.status], "neither token has a person").to.deep.equal([
       403,
       "FORBIDDEN",
     ]);

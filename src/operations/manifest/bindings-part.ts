@@ -102,7 +102,9 @@ export async function planBindingChanges(
   plan.requiredOperations = plan.changes.length === 0 ? [] : ["writeSecretBindings"];
   plan.apply = async () => {
     if (keysWithoutValue.length > 0) {
-      const problem = `the setting ${keysWithoutValue[0]} is sealed, so its value must be sent again to unseal it or to add a destination`;
+      const problem =
+        `the setting ${keysWithoutValue[0]} is sealed, so its value must be sent again to unseal it, or to send it to another ` +
+        "origin or in another way";
       throw new ActionError(
         "FORBIDDEN",
         `${problem}; first write the secret binding with the value of the setting, and then apply the manifest`,

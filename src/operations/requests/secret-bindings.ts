@@ -91,7 +91,7 @@ export class SecretBindingStore {
     const sealedKeys = await settings.secretValues.readSealedKeys(appId, manager);
     const key = findSealedKeyMissingValue(bindingsBefore.bindings, sealedKeys, input);
     if (key !== null) {
-      const message = `the setting ${key} is sealed; to unseal it or to change its destination, send its value in "value"`;
+      const message = `the setting ${key} is sealed; give its value in "value" to unseal it, or to send it to another origin or in another way`;
       throw new ActionError("FORBIDDEN", message);
     }
     await this.definitions.write(manager, caller, appId, input);

@@ -121,8 +121,8 @@ const oneOfCondition: CompileCondition = (value, fieldPath, statement) => {
 };
 
 const containsCondition: CompileCondition = (value, fieldPath, statement) => {
-  const boundPart = statement.bind(requireScalarText(value, fieldPath), "text");
-  return (sql) => `(${isJsonScalarSql(sql)} AND ${containsTextFoldedSql(jsonTextSql(sql), boundPart)})`;
+  const boundText = statement.bind(requireScalarText(value, fieldPath), "text");
+  return (sql) => `(${isJsonScalarSql(sql)} AND ${containsTextFoldedSql(jsonTextSql(sql), boundText)})`;
 };
 
 const EMPTY_VALUES_SQL = `'[null, "", [], {}]'::jsonb`;

@@ -154,7 +154,7 @@ function StageRow({ stage, appId, isBusy, reviewPromotion, removeStage }: StageR
       {isOpenApp && <span className="chip">this app</span>}
       {stage.expiresAt !== null && (
         <span className="hint" title={formatExactTime(stage.expiresAt)}>
-          deleted {formatAge(stage.expiresAt)}
+          deleted {formatAge(stage.expiresAt, "within a minute")}
         </span>
       )}
       {!isOpenApp && (

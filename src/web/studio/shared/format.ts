@@ -19,11 +19,14 @@ const timeFormat = new Intl.DateTimeFormat(undefined, {
   ...TIME_OF_DAY_FORMAT,
 });
 
-/** Returns how long ago a time was, such as "5 min. ago". @param iso time in ISO 8601 */
-export function formatAge(iso: string): string {
+/**
+ * Returns the distance of a time from now, such as "5 min. ago" or "in 3 days".
+ * @param iso time in ISO 8601 @param nearText text for a time that is less than a minute away
+ */
+export function formatAge(iso: string, nearText = "just now"): string {
   const seconds = (Date.parse(iso) - Date.now()) / 1000;
   const unit = TIME_UNITS.find(([, size]) => Math.abs(seconds) >= size);
-  return unit ? relativeFormat.format(Math.round(seconds / unit[1]), unit[0]) : "just now";
+  return unit ? relativeFormat.format(Math.round(seconds / unit[1]), unit[0]) : nearText;
 }
 
 export const capitalize = (text: string): string => text.charAt(0).toUpperCase() + text.slice(1);
