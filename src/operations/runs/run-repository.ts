@@ -127,7 +127,6 @@ const SELECT_LOST_RUNS = createSelectRunningSql(`holder <> '${BROWSER_HOLDER_ID}
      AND NOT EXISTS (SELECT FROM instance WHERE instance.id = run.holder AND lease_until >= now())`);
 
 const ENDS_PER_STATEMENT_MAX = 8;
-const CONCURRENT_END_STATEMENTS_MAX = 2;
 /** A longer log entry gets its own statement, so that the ends of other runs are not delayed. */
 const BATCHED_MAX_CHARACTERS = 64 * 1024;
 
@@ -139,7 +138,8 @@ export class RunRepository {
   private readonly endBatches = createBatchProcessor<RunEndRecord, boolean>({
     processBatch: (runs) => finishRuns(this.db, runs),
     maxItems: ENDS_PER_STATEMENT_MAX,
-    maxConcurrentCalls: CONCURRENT_END_STATEMENTS_MAX,
+    // Runs that end during a statement share the next one, so fewer statements are executed than with several at once.
+    maxConcurrentCalls: 1,
     isCausedByOneItem: (error) => !isDatabaseUnavailable(error),
   });
   /** Lower bound of the IDs of queued runs, with which claims skip partitions of earlier days. `findLongestWait` updates it. */
