@@ -88,7 +88,7 @@ export function createCapacityPage(measured: StoredFigure): string {
   const { day, node, cores, rounds, load } = measured;
   const busy =
     load !== undefined && load > cores
-      ? `\n- **Other programs** kept the machine busy during the measurement (load ${formatNumber(load)} on ${cores} cores). Expect lower costs on a quiet\n  machine.`
+      ? `\n- **Load average** before the measurement: ${formatNumber(load)} on ${cores} cores. If other programs caused this load and continued, expect lower costs\n  on a quiet machine.`
       : "";
   const stored = computeRunsPerSecondOfDatabase(languageCosts, small) * SECONDS_PER_DAY;
   return `# Capacity
@@ -108,8 +108,9 @@ npm run bench -- --report
 
 Each row shows the costs of one call of \`runWithResult\`, for another action: \`language\` adds two numbers in an
 [isolate](../reference/actions.md#where-the-code-runs), \`document\` does the same in an empty document, \`svc-barcode\` draws a QR code,
-\`five-fetches\` sends five requests, and \`ten-finds\` reads a data source ten times. \`bench/harness/kinds.ts\` has the code of all these
-actions. The last row, \`language, queued\`, is a run of \`language\` that first waits in the queue, as runs of schedules and log events do.
+\`five-fetches\` sends five requests by \`fetch\`, \`request\` sends one by \`Svc.App.V3.Actions.request()\`, and \`ten-finds\` reads a data source
+ten times. \`bench/harness/kinds.ts\` has the code of all these actions. The last row, \`language, queued\`, is a run of \`language\` that first waits
+in the queue, as runs of schedules and log events do.
 
 ${formatCostTable(lines)}
 
