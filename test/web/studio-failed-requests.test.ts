@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect } from "chai";
-import type { Browser, Page } from "puppeteer";
+import type { Browser, HTTPRequest, Page } from "puppeteer";
 import { type PrefixProxy, startPrefixProxy } from "../harness/prefix-proxy.js";
 import { startTestService, type TestService } from "../harness/service.js";
 import { launchChromium } from "./chromium.js";
@@ -119,6 +119,39 @@ describe("failed requests in Studio", () => {
     await studio.button("Call", '//*[@role="tablist"]');
     await page.waitForSelector(studio.withText("p[@role='alert']", NO_ANSWER, "//*[@aria-label='Call this action']"));
     expect(await studio.textOf(".call-panel")).to.not.contain("No requests yet");
+  });
+
+  /** Loads no file of Studio whose name begins with `name` until `work` has ended. */
+  async function withoutFile(name: string, work: () => Promise<unknown>): Promise<void> {
+    const answer = (request: HTTPRequest) =>
+      void (request.url().includes(`/assets/${name}-`) ? request.abort() : request.continue());
+    page.on("request", answer);
+    await page.setRequestInterception(true);
+    await work();
+    page.off("request", answer);
+    await page.setRequestInterception(false);
+  }
+
+  it("keeps the list of runs if the file of the chart could not be loaded, and loads the file again", async () => {
+    const [content, text] = ["//*[@id='content']", "This part of the page could not be loaded. Try again"];
+    await withoutFile("runs-chart", async () => {
+      await studio.open(`${service.appId}/runs`);
+      await page.waitForSelector(studio.withText("p[@role='alert']", text, content));
+    });
+    await page.waitForSelector(".runs-box");
+    await studio.button("Try again", content);
+    await page.waitForSelector(".runs-chart:not(.loading)");
+  });
+
+  it("loads the file of a page again at the next visit if it could not be loaded", async () => {
+    await withoutFile("schedule-page", async () => {
+      await studio.open(`${service.appId}/schedule`);
+      await page.waitForSelector(studio.withText("h2", "This page could not be loaded"));
+    });
+    await studio.open(`${service.appId}/runs`);
+    await page.waitForSelector(".runs-box");
+    await studio.open(`${service.appId}/schedule`);
+    await page.waitForSelector(studio.withText("h2", "Schedules"));
   });
 
   it("shows that a run could not be cancelled, in the list of runs, on its page and beside its action", async () => {

@@ -2,7 +2,7 @@
  * Page of the app's stages, which are apps with the same definitions, such as a test app. Lists the stages, promotes
  * one of them to this app after a review, and rolls promotions back.
  */
-import { type FormEvent, lazy, Suspense, useState } from "react";
+import { type FormEvent, useState } from "react";
 import { CreateStage, ListStages, PlanPromotion, PromoteStage, RemoveStage, RollbackPromotion } from "../documents.js";
 import { usePersonNames } from "../people/people.js";
 import { asApiError } from "../shared/api.js";
@@ -10,11 +10,15 @@ import { formatAge, formatExactTime } from "../shared/format.js";
 import type { ManifestPlan, Promotion, Stage } from "../shared/model.js";
 import { useNewResourceForm } from "../shared/use-new-values.js";
 import { createQueryOptions, useResource } from "../shared/use-resource.js";
+import { createLazyPart } from "../shell/lazy-part.js";
 import type { PageProps } from "../shell/page-props.js";
 import { createHref } from "../shell/studio-route.js";
 import { isEmptyPlan, PlanList } from "./manifest-plan.js";
 
-const ItemDiff = lazy(async () => ({ default: (await import("./item-diff.js")).ItemDiff }));
+const ItemDiff = createLazyPart(
+  async () => (await import("./item-diff.js")).ItemDiff,
+  <p className="hint">Loading…</p>,
+);
 
 /** Hours that a person can choose as lifetime of a new stage. At the end, the service deletes the stage; 0 means never. */
 const STAGE_LIFETIMES: readonly [hours: number, label: string][] = [
@@ -114,11 +118,7 @@ function ReviewPanel({
               >
                 Difference of {item.name}
               </button>
-              {isOpen && (
-                <Suspense fallback={<p className="hint">Loading…</p>}>
-                  <ItemDiff {...{ api, planItem: item }} fromAppId={sourceStage.appId} toAppId={appId} />
-                </Suspense>
-              )}
+              {isOpen && <ItemDiff {...{ api, planItem: item }} fromAppId={sourceStage.appId} toAppId={appId} />}
             </>
           );
         }}

@@ -1,23 +1,16 @@
 /** Loads the chart of runs when a page first shows it, because the chart's library is in a separate file. */
 import { keepPreviousData } from "@tanstack/react-query";
-import { type ComponentProps, lazy, Suspense } from "react";
 import type { LogSubscription } from "../actions/use-actions.js";
 import { ReadRunStatistics } from "../documents.js";
 import type { ApiClient } from "../shared/api.js";
 import { useReloadAfterEvents } from "../shared/use-reload-after.js";
 import { useResource } from "../shared/use-resource.js";
+import { createLazyPart } from "../shell/lazy-part.js";
 import { TIME_RANGES, type TimeRange } from "./runs-query.js";
 import type { RunsFilter } from "./use-runs.js";
 
-const LazyChart = lazy(async () => ({ default: (await import("./runs-chart.js")).RunsChart }));
-
 const LOADING_TEXT = <p className="hint runs-chart loading">Loading the chart…</p>;
-
-const Chart = (props: ComponentProps<typeof LazyChart>) => (
-  <Suspense fallback={LOADING_TEXT}>
-    <LazyChart {...props} />
-  </Suspense>
-);
+const Chart = createLazyPart(async () => (await import("./runs-chart.js")).RunsChart, LOADING_TEXT);
 
 /** Delay from the end of a run to the next update of the chart, so that several ended runs cause only one update. */
 const REDRAW_DELAY_MS = 10_000;

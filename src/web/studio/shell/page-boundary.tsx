@@ -1,12 +1,24 @@
-/** React error boundary around a page. It shows an error in place of the page, so that the navigation stays usable. */
+/**
+ * React error boundary around a page. It shows an error in place of the page, so that the navigation stays usable. It renders the page again
+ * when `resetKey` changes, for example when the person opens another item.
+ */
 import { Component, type ReactNode } from "react";
 import { LoadError } from "./load-error.js";
 
-export class PageBoundary extends Component<{ children: ReactNode }, { fault: unknown }> {
+interface PageBoundaryProps {
+  resetKey?: string | null;
+  children: ReactNode;
+}
+
+export class PageBoundary extends Component<PageBoundaryProps, { fault: unknown }> {
   override state: { fault: unknown } = { fault: null };
 
   static getDerivedStateFromError(fault: unknown) {
     return { fault };
+  }
+
+  override componentDidUpdate({ resetKey }: PageBoundaryProps) {
+    if (resetKey !== this.props.resetKey && this.state.fault !== null) this.setState({ fault: null });
   }
 
   override render() {

@@ -82,12 +82,22 @@ const LEAVE_QUESTION = {
 
 const pageComponents = new Map<View, ComponentType<PageProps>>();
 
-/** Returns the component of a page. It returns the same component in each render, so that React keeps the page's state. */
+/**
+ * Returns the component of a page. It returns the same component in each render, so that React keeps the page's state, but a new one after
+ * the page's code could not be loaded, so that the next visit loads it again.
+ */
 function getPageComponent(view: View): ComponentType<PageProps> {
   const loadedPage = pageComponents.get(view);
   if (loadedPage) return loadedPage;
-  const page =
-    getLoadedStudioPage(view) ?? lazy(async () => ({ default: await importOrThrowLoadError(loadStudioPage(view)) }));
+  const loadPage = async () => {
+    try {
+      return { default: await importOrThrowLoadError(loadStudioPage(view)) };
+    } catch (error) {
+      pageComponents.delete(view);
+      throw error;
+    }
+  };
+  const page = getLoadedStudioPage(view) ?? lazy(loadPage);
   pageComponents.set(view, page);
   return page;
 }
@@ -182,7 +192,7 @@ export function Studio({
           <ConnectionBanner api={api} />
           <SignOutFault signOutFault={signOutFault} />
           <main id="content" className="content" tabIndex={-1}>
-            <PageBoundary key={`${app.id}/${view}`}>
+            <PageBoundary key={`${app.id}/${view}`} resetKey={route.item}>
               <Suspense fallback={<p className="welcome">Loading…</p>}>
                 <Page
                   appId={app.id}
