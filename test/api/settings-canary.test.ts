@@ -204,7 +204,8 @@ describe("settings in every response", () => {
         await service.rest("POST", `/v3/apps/${service.appId}/actions/quiet/runWithResult`);
         return !SUBSCRIBING_CREDENTIALS.includes(kind) || sentTexts.some((sent) => sent.kind === kind && isFrame(sent));
       });
-      await client.dispose();
+      // If the service rejects the connection at this moment, `dispose` rejects with the reason. The subscriptions then end with it too.
+      await Promise.allSettled([client.dispose()]);
       await client.terminate();
       for (const end of await settled)
         recordText(kind, "the end of a subscription", String((end as { reason?: unknown }).reason));
