@@ -31,6 +31,7 @@ export function parseCommandLine<Options extends ParseArgsOptionsConfig>(
   }
 }
 
+/** The migrated database of the service, and the module that issues and revokes its credentials (tokens and sessions). */
 export interface CommandDatabase {
   db: Db;
   credentials: Credentials;

@@ -19,7 +19,7 @@ export class NotConnectedError extends Error {
   constructor(
     message: string,
     readonly forbidden: boolean,
-    /** Error code of the operating system, such as ECONNREFUSED. */
+    /** Error code of the failed DNS lookup, connection or TLS handshake, such as ENOTFOUND or ECONNREFUSED. */
     readonly code?: string,
   ) {
     super(message);

@@ -41,7 +41,7 @@ interface FilledLog extends ConnectedDatabase {
 /** Inserts runs of the last 30 days with their log entries and search words. One in fifty failed; one in 10,000 has the word `rare`. */
 async function fill(url: string, size: number): Promise<void> {
   const chunk = Math.ceil(size / DAYS);
-  // This client has no statement timeout.
+  // A client of its own, because the connections of `Db` end a statement after 30 seconds.
   const client = new Client({ connectionString: url });
   await client.connect();
   await client.query("SET statement_timeout = 0; SET synchronous_commit = off");

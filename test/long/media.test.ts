@@ -141,7 +141,7 @@ describe("media under load", () => {
       const incoming = join(dataDir, "media", "incoming");
       const stored = () =>
         filesUnder(s3?.folder ?? join(dataDir, "media")).filter((path) => !path.includes("incoming"));
-      let createdUploads = 0;
+      let answeredUploadCount = 0;
       for (let turn = 0; turn < KILLED_UPLOADS; turn += 1) {
         const known = stored().length;
         let answerCount = 0;
@@ -156,7 +156,7 @@ describe("media under load", () => {
         await until(half);
         service.signal("SIGKILL");
         await service.ended;
-        createdUploads += (await Promise.all(sent)).filter((http) => http === 201).length;
+        answeredUploadCount += (await Promise.all(sent)).filter((http) => http === 201).length;
         await start({ MEDIA_QUOTA_MB: "0", ...environment, DATA_DIR: dataDir });
       }
       const db = await openDatabase(service.databaseUrl(), 1);
@@ -169,8 +169,8 @@ describe("media under load", () => {
         "SELECT id, blob_key AS key, bytes, checksum FROM media_file",
       );
       // A killed service loses responses, so the test requires only one response for three kills. Each file with a response must exist.
-      expect(createdUploads, "files that were answered").to.be.at.least(KILLED_UPLOADS / 3);
-      expect(files.length, "files that are there").to.be.within(createdUploads, 20 * KILLED_UPLOADS - 1);
+      expect(answeredUploadCount, "files that were answered").to.be.at.least(KILLED_UPLOADS / 3);
+      expect(files.length, "files that are there").to.be.within(answeredUploadCount, 20 * KILLED_UPLOADS - 1);
       const [used] = await rows<{ same: boolean; space: string }>(
         db,
         `SELECT (SELECT coalesce(sum(bytes), 0) FROM media_usage) = (SELECT coalesce(sum(bytes), 0) FROM media_blob) AS same,
@@ -195,7 +195,7 @@ describe("media under load", () => {
         expect([contents.length, createHash("sha256").update(contents).digest("hex")]).to.deep.equal([bytes, checksum]);
       }
       process.stdout.write(
-        `      ${KILLED_UPLOADS} kills: ${files.length} files whole, ${createdUploads} of them answered\n`,
+        `      ${KILLED_UPLOADS} kills: ${files.length} files whole, ${answeredUploadCount} of them answered\n`,
       );
       await db.destroy();
       await s3?.stop();

@@ -16,7 +16,7 @@ export const ACCEPT_ENCODING = "gzip, deflate, br, zstd";
 
 /** Maximum number of encodings of a body. A second one is legal but rare, and a long chain would only keep the process busy. */
 const ENCODINGS_MAX = 2;
-/** Maximum window as a power of two: 8 MB, as RFC 8878 requires for HTTP. The default would allow 128 MB per response. */
+/** Maximum window as a power of two: 8 MB, as RFC 9659 requires for HTTP. The default would allow 128 MB per response. */
 const ZSTD_WINDOW_LOG = 23;
 const ZLIB_METHOD_DEFLATE = 8;
 

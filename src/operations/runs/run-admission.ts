@@ -149,8 +149,8 @@ export class RunAdmission {
       const [lowest] = await rows<{ id: number | null }>(this.db, SELECT_LOWEST_DEBOUNCED);
       type Released = { releasedCount: number };
       const [released] = lowest!.id === null ? [] : await rows<Released>(this.db, RELEASE_DUE_RUNS, [lowest!.id]);
-      const keys = await this.checkDueKeys();
-      if ((released?.releasedCount ?? 0) < RUNS_PER_STATEMENT_MAX && keys === 0) break;
+      const dueKeyCount = await this.checkDueKeys();
+      if ((released?.releasedCount ?? 0) < RUNS_PER_STATEMENT_MAX && dueKeyCount === 0) break;
     }
     const [next] = await rows<{ at: Date | null; now: Date }>(this.db, SELECT_NEXT_DUE_TIME);
     return next!.at && Date.now() + Math.max(0, next!.at.getTime() - next!.now.getTime());
