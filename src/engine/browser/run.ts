@@ -98,7 +98,7 @@ export interface PageRunRequest {
    */
   timeoutMs: number;
   signal?: AbortSignal;
-  /** Called with the mode before code is evaluated, and again before a repetition. A trial calls it at its end if no repetition follows. */
+  /** Called with the mode before each evaluation of the code; for a trial, after it, and only if the run is not repeated in a document. */
   onMode?(mode: EvaluationMode): void;
   onConsole?(line: ConsoleLine): void;
   /** Called once for each host that the run contacts, as `host:port`. */

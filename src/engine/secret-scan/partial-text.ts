@@ -56,8 +56,11 @@ function findEndBeforeSecrets(undecidedStart: number, ranges: readonly SecretRan
   return to;
 }
 
-/** Returns the index from which the caller must keep the text. It is at most `to - 1`, so that `from` is 0 only at the start of a text. */
-const findNeededStart = (text: string, to: number): number =>
+/**
+ * Returns the index from which the caller must keep the text for the scan of the next part: before an incomplete escape, and at least one
+ * character before `to`. So the next `from` is 0 only at the start of a text.
+ */
+const findKeptTextStart = (text: string, to: number): number =>
   Math.max(0, Math.min(findIncompleteEscape(text, to), to - 1));
 
 /**
@@ -90,5 +93,5 @@ export function maskStartOfStreamedText(
     else if (at === from) masked += `«${range.name}»`;
     at = range.to;
   }
-  return { masked: masked + text.slice(at, Math.max(at, to)), to, neededFrom: findNeededStart(text, to) };
+  return { masked: masked + text.slice(at, Math.max(at, to)), to, neededFrom: findKeptTextStart(text, to) };
 }

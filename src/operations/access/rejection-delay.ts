@@ -6,7 +6,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import { createTokenBucket } from "../../engine/token-bucket.js";
 
 const REJECTION_DELAY_LIMITS = {
-  /** Number of rejections within `windowMs` that the service sends to one network address without delay. */
+  /** Number of rejections that one network address can get at once without delay. As many become available again over each `windowMs`. */
   immediateRejections: 200,
   windowMs: 20_000,
   delayMs: 1_000,

@@ -25,7 +25,7 @@ const MAIN_THREAD_MAX_CHARACTERS = 4_096;
 /**
  * Maximum number of cached results. While an import holds locks, it must find the results of all its actions here, although other apps also
  * save code. An entry takes 0.3 KB, or 4 KB if the code uses all packages, so the cache takes at most 80 MB. Results with an error are not
- * cached: an import of such code fails, and the text of the error can refer to all of the code.
+ * cached: an import of such code fails, and V8 can keep all of the code in memory for a short error text that was cut out of it.
  */
 const CACHED_CHECKS_MAX = 2 * ACTIONS_PER_MANIFEST_MAX;
 

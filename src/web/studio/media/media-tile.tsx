@@ -5,7 +5,7 @@ import type { DragEvent, KeyboardEvent, ReactNode } from "react";
 import type { ApiClient } from "../shared/api.js";
 import { formatBytes } from "../shared/format.js";
 import type { MediaFile, MediaFolder } from "../shared/model.js";
-import { useFileContent, useIsNearVisibleArea } from "../shared/use-bytes.js";
+import { useFileContent, useWasVisible } from "../shared/use-bytes.js";
 import type { MediaItem } from "./use-media.js";
 
 /** MIME type that this page sets for its own dragged files and folders, to distinguish them from files dragged into the browser. */
@@ -48,8 +48,8 @@ function getFileKind({ name, contentType }: MediaFile): string {
 }
 
 function Thumbnail({ api, file }: { api: ApiClient; file: MediaFile }): ReactNode {
-  const [ref, isNearView] = useIsNearVisibleArea<HTMLSpanElement>();
-  const { url } = useFileContent(api, isNearView ? file.thumbnail : null);
+  const [ref, wasVisible] = useWasVisible<HTMLSpanElement>();
+  const { url } = useFileContent(api, wasVisible ? file.thumbnail : null);
   return (
     <span ref={ref} className="thumbnail">
       {url ? <img src={url} alt="" /> : <span className="kind">{getFileKind(file)}</span>}

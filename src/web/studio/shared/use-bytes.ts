@@ -37,18 +37,18 @@ export function useFileContent(api: ApiClient, address: string | null): LoadedFi
   return file;
 }
 
-/** Hook for an element that loads its file only when it comes near the visible area. `isNear` then becomes true and stays true. */
-export function useIsNearVisibleArea<Element extends HTMLElement>(): [ref: RefObject<Element | null>, isNear: boolean] {
+/** Hook for an element that loads its file only when it is first visible. `wasVisible` then becomes true and stays true. */
+export function useWasVisible<Element extends HTMLElement>(): [ref: RefObject<Element | null>, wasVisible: boolean] {
   const ref = useRef<Element>(null);
-  const [isNear, setNear] = useState(false);
+  const [wasVisible, setWasVisible] = useState(false);
   useEffect(() => {
     const observer = new IntersectionObserver((entries) => {
       if (!entries.some(({ isIntersecting }) => isIntersecting)) return;
-      setNear(true);
+      setWasVisible(true);
       observer.disconnect();
     });
     if (ref.current) observer.observe(ref.current);
     return () => observer.disconnect();
   }, []);
-  return [ref, isNear];
+  return [ref, wasVisible];
 }
