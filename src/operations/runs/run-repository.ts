@@ -21,7 +21,7 @@ import {
 } from "./outcomes.js";
 import type { RunRecord } from "./run-types.js";
 
-const RUN_RECORD_COLUMNS = `id, app_id AS "appId", action_id AS "actionId", copy, trigger, svc_run_payload(payload, event_id) AS payload,
+const RUN_RECORD_COLUMNS = `id, app_id AS "appId", action_id AS "actionId", copy, trigger, coalesce(payload::text, svc_run_payload(NULL, event_id)) AS payload,
   person_id AS "personId", credential_id AS "credentialId", replay_of AS "replayOf", version_id AS "versionId",
   started_at AS "startedAt", traceparent`;
 
@@ -40,40 +40,37 @@ const IS_LATE = `trigger = 'schedule' AND queued_at < now() - ${LATE_AFTER_INTER
 
 const IS_READY = `${isInSourceStateSql("claim")} AND waits_for IS NULL`;
 
-/** `lowestId` is at least this far below the newest run ID, because open transactions may still insert runs with lower IDs. */
-const LOWEST_ID_MARGIN = 100_000;
+/** Least distance of `idBounds` from the newest ID: open transactions may insert runs with lower IDs, later ones runs with higher IDs. */
+const ID_BOUND_MARGIN = 100_000;
 
-/** Each step of this recursive query finds the next app with queued runs. The order makes PostgreSQL use the index run_ready. */
-const createAppsWithQueuedSql = (lowestId: string) => `
-  waiting (app_id) AS (
-    (SELECT app_id FROM run WHERE ${IS_READY} AND id >= ${lowestId} ORDER BY app_id, id LIMIT 1)
+/** With bounds of IDs, PostgreSQL opens only the partitions between them. */
+const createReadySql = (bounds: string) => `${IS_READY} AND id BETWEEN ${bounds}`;
+
+/** Each step of this recursive query finds the oldest queued run of the next app. The order makes PostgreSQL use the index run_ready. */
+const createAppsWithQueuedSql = (bounds: string) => `
+  waiting (app_id, id) AS (
+    (SELECT app_id, id FROM run WHERE ${createReadySql(bounds)} ORDER BY app_id, id LIMIT 1)
     UNION ALL
-    SELECT (SELECT run.app_id FROM run WHERE ${IS_READY} AND run.app_id > waiting.app_id AND id >= ${lowestId}
-             ORDER BY run.app_id, run.id LIMIT 1)
-      FROM waiting WHERE waiting.app_id IS NOT NULL)`;
+    SELECT next.* FROM waiting CROSS JOIN LATERAL (
+      SELECT app_id, id FROM run WHERE ${createReadySql(bounds)} AND run.app_id > waiting.app_id ORDER BY app_id, id LIMIT 1) AS next)`;
 /** `BETWEEN` with one app, and the order, make PostgreSQL use the index run_ready. */
-const createSelectFirstSql = (columns: string, lowestId: string, limit: number) => `
-  SELECT ${columns} FROM run
-   WHERE ${IS_READY} AND run.app_id BETWEEN waiting.app_id AND waiting.app_id AND id >= ${lowestId} AND NOT (${IS_LATE})
-   ORDER BY run.app_id, id LIMIT ${limit}`;
+const createSelectFirstSql = (columns: string, app: string, bounds: string) => `
+  SELECT ${columns} FROM run WHERE ${createReadySql(bounds)} AND app_id BETWEEN ${app} AND ${app} AND NOT (${IS_LATE})
+   ORDER BY app_id, id LIMIT 1`;
 
-/** Claims the oldest run of the app that uses the fewest slots. Reads 8 runs per app: other processes may have locked the first ones. */
+/** Claims the oldest run of the app that uses the fewest slots. Skips runs that other processes have locked. */
 const CLAIM_NEXT_RUN = `
-  WITH RECURSIVE ${createAppsWithQueuedSql("$5::bigint")},
-  busy AS (SELECT * FROM unnest($2::bigint[], $3::int[]) AS busy (app_id, slots)),
+  WITH RECURSIVE ${createAppsWithQueuedSql("$5::bigint AND $6::bigint")},
+  claimable AS (
+    SELECT app_id, waiting.id, coalesce(slots, 0) AS slots
+      FROM waiting LEFT JOIN unnest($2::bigint[], $3::int[]) AS busy (app_id, slots) USING (app_id)),
   next AS (
-    SELECT run.id FROM waiting LEFT JOIN busy USING (app_id)
-      CROSS JOIN LATERAL (${createSelectFirstSql("id", "$5::bigint", 8)}) AS first
-      JOIN run ON run.id = first.id
-     WHERE waiting.app_id IS NOT NULL AND coalesce(busy.slots, 0) < $4 AND run.${IS_READY} AND run.id >= $5
-     ORDER BY coalesce(busy.slots, 0), run.id LIMIT 1 FOR UPDATE OF run SKIP LOCKED),
+    SELECT first.id FROM (SELECT app_id FROM claimable WHERE slots < $4 ORDER BY slots, id) AS app
+      CROSS JOIN LATERAL (${createSelectFirstSql("id", "app.app_id", "$5 AND $6")} FOR UPDATE SKIP LOCKED) AS first LIMIT 1),
   claimed AS (
     UPDATE run SET ${setTargetStateSql("claim")}, holder = $1, started_at = now()
-     WHERE id >= $5 AND id = (SELECT id FROM next) RETURNING ${RUN_RECORD_COLUMNS})
-  ${SELECT_CLAIMED}, EXISTS (
-           SELECT FROM waiting LEFT JOIN busy USING (app_id)
-            WHERE waiting.app_id IS NOT NULL AND coalesce(busy.slots, 0) + (waiting.app_id = claimed."appId")::int < $4
-         ) AS "isMoreClaimable"
+     WHERE id BETWEEN $5 AND $6 AND id = (SELECT id FROM next) RETURNING ${RUN_RECORD_COLUMNS})
+  ${SELECT_CLAIMED}, EXISTS (SELECT FROM claimable WHERE slots + (app_id = claimed."appId")::int < $4) AS "isMoreClaimable"
     FROM claimed`;
 
 /** With `BETWEEN`, PostgreSQL opens only the partition of the run. */
@@ -85,17 +82,18 @@ const CLAIM_RUN_BY_ID = `
   ${SELECT_CLAIMED} FROM claimed`;
 
 /**
- * Selects the longest wait of a run that CLAIM_NEXT_RUN could claim, in milliseconds, and a lower bound of the IDs of queued runs. $1 to $4
- * are $2 to $5 of CLAIM_NEXT_RUN. `BETWEEN` with a single state makes PostgreSQL use the index run_live.
+ * Selects the longest wait of a run that CLAIM_NEXT_RUN could claim, in milliseconds, and bounds of the IDs of queued runs. $1 to $4 are
+ * $2 to $5 of CLAIM_NEXT_RUN. `BETWEEN` with a single state makes PostgreSQL use the index run_live.
  */
 const SELECT_LONGEST_WAIT = `
-  WITH RECURSIVE ${createAppsWithQueuedSql("$4::bigint")}
+  WITH RECURSIVE ${createAppsWithQueuedSql(`$4::bigint AND ${Number.MAX_SAFE_INTEGER}`)}
   SELECT coalesce(max(extract(epoch FROM now() - first.since)) * 1000, 0)::float8 AS ms,
          least((SELECT id FROM run WHERE state BETWEEN 'queued' AND 'queued' AND finished_at IS NULL ORDER BY state, id LIMIT 1),
-               (SELECT last_value - ${LOWEST_ID_MARGIN} FROM run_id_seq)) AS "lowestId"
+               (SELECT last_value - ${ID_BOUND_MARGIN} FROM run_id_seq)) AS "lowestId",
+         (SELECT last_value + ${ID_BOUND_MARGIN} FROM run_id_seq) AS "highestId"
     FROM waiting LEFT JOIN unnest($1::bigint[], $2::int[]) AS busy (app_id, slots) USING (app_id)
-    CROSS JOIN LATERAL (${createSelectFirstSql("coalesce(ready_at, queued_at) AS since", "$4::bigint", 1)}) AS first
-   WHERE waiting.app_id IS NOT NULL AND coalesce(busy.slots, 0) < $3`;
+    CROSS JOIN LATERAL (${createSelectFirstSql("coalesce(ready_at, queued_at) AS since", "waiting.app_id", `$4 AND ${Number.MAX_SAFE_INTEGER}`)}) AS first
+   WHERE coalesce(busy.slots, 0) < $3`;
 
 const SELECT_QUEUED_BY_CAUSE = `
   SELECT id, cause_run_id AS "causeRunId" FROM run
@@ -142,8 +140,8 @@ export class RunRepository {
     maxConcurrentCalls: 1,
     isCausedByOneItem: (error) => !isDatabaseUnavailable(error),
   });
-  /** Lower bound of the IDs of queued runs, with which claims skip partitions of earlier days. `findLongestWait` updates it. */
-  private lowestId = Number.MIN_SAFE_INTEGER;
+  /** Bounds of the IDs of queued runs, with which claims open only the newest partitions. `findLongestWait` updates them. */
+  private idBounds = [Number.MIN_SAFE_INTEGER, Number.MAX_SAFE_INTEGER];
 
   /** @param maskPayload returns the payload text for a run's log entry; null if the entry can refer to the run's stored payload */
   constructor(
@@ -153,7 +151,7 @@ export class RunRepository {
 
   /** Claims the next run. @param usedSlots used slots of this process by app ID @param slotLimit an app with this many gets no run */
   async claim(holder: string, usedSlots: ReadonlyMap<number, number>, slotLimit: number): Promise<ClaimedRun | null> {
-    const values = [holder, [...usedSlots.keys()], [...usedSlots.values()], slotLimit, this.lowestId];
+    const values = [holder, [...usedSlots.keys()], [...usedSlots.values()], slotLimit, ...this.idBounds];
     return (await queryPreparedRows<ClaimedRun>(this.db, "claim-run", CLAIM_NEXT_RUN, values))[0] ?? null;
   }
 
@@ -163,10 +161,10 @@ export class RunRepository {
 
   /** Returns the longest wait, in milliseconds, of a run that `claim` could return; 0 if there is none. Call this method every second. */
   async findLongestWait(usedSlots: ReadonlyMap<number, number>, slotLimit: number): Promise<number> {
-    const values = [[...usedSlots.keys()], [...usedSlots.values()], slotLimit, this.lowestId];
-    type Row = { ms: number; lowestId: number };
+    const values = [[...usedSlots.keys()], [...usedSlots.values()], slotLimit, this.idBounds[0]];
+    type Row = { ms: number; lowestId: number; highestId: number };
     const [row] = await queryPreparedRows<Row>(this.db, "longest-wait", SELECT_LONGEST_WAIT, values);
-    this.lowestId = row!.lowestId;
+    this.idBounds = [row!.lowestId, row!.highestId];
     return row!.ms;
   }
 

@@ -168,7 +168,7 @@ export class Runs {
     const stopListening = dispatcher.addStartListener(id, (executed) => {
       clearTimeout(timer);
       resolve(executed);
-      startSignal.abort();
+      startSignal.abort("the run has started");
     });
     return promise.finally(() => {
       stopListening();
