@@ -43,7 +43,10 @@ function readContentLength({ headers }: FastifyRequest): number | null {
 function abortReadsOnDisconnect({ raw }: FastifyRequest) {
   let currentFile: Readable | undefined;
   const destroyCurrentFile = () => {
-    if (!raw.complete) currentFile?.destroy(new Error("the upload was aborted, because the client disconnected"));
+    if (!raw.complete)
+      currentFile?.destroy(
+        new Error("the upload was aborted, because the connection closed before the end of the request"),
+      );
   };
   raw.once("close", destroyCurrentFile);
   return (file: Readable): Readable => {

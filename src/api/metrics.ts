@@ -75,7 +75,8 @@ function registerQueueMetrics(register: Registry): (vitalSigns: VitalSigns | nul
 }
 
 /**
- * Registers metrics of the whole service. While the database is unavailable, they have no values: zeros would look like an idle service.
+ * Registers metrics of the whole service. While the database is unavailable, they have no values, because zeros would look like an idle
+ * service. Only `svc_database_up` then has a value, 0.
  */
 function registerVitalSignMetrics(
   register: Registry,

@@ -132,7 +132,9 @@ export function parseAlertWebhook(
   const url = typeof address === "string" ? URL.parse(address) : null;
   const isValid = url && (url.protocol === "https:" || (allowHttp && url.protocol === "http:"));
   if (!isValid || url.username !== "" || url.password !== "")
-    throw createSettingError('"url" with an https URL without credentials');
+    throw createSettingError(
+      `${channel === "slack" ? "the URL of Slack's webhook," : '"url" with'} ${allowHttp ? "an http or https URL" : "an https URL"} without credentials`,
+    );
   if (channel === "slack") return { url, secret: null };
   if (typeof secret !== "string" || secret.length < 8)
     throw createSettingError('"secret" with 8 characters or more, in addition to "url"');

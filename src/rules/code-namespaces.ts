@@ -2,7 +2,7 @@
 import type { AnyNode, Pattern, Program } from "acorn";
 import { collectNodesWithScopes, getLiteralKeyName, type LexicalScope, lookUpBinding } from "./code-scopes.js";
 
-/** Use of `Svc.<namespace>` in the source. `offset` is the index of the namespace's first character. */
+/** Use of `Svc.<namespace>` in the source. `offset` is the index of the namespace's name, or of its quotation mark in `Svc["name"]`. */
 export interface SvcNamespaceUse {
   namespace: string;
   offset: number;

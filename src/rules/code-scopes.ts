@@ -112,7 +112,7 @@ function declareNames(node: AnyNode, outer: LexicalScope, inner: LexicalScope): 
     for (const param of (node as { params: Pattern[] }).params ?? []) bindPattern(param, null, inner);
 }
 
-/** Declares the names of a pattern in the scope. Stores initial values only for plain names and one level of destructuring. */
+/** Declares the names of a pattern in the scope. Stores initial values only for plain names and one level of object patterns. */
 function bindPattern(pattern: Pattern, binding: Binding, scope: LexicalScope): void {
   switch (pattern.type) {
     case "Identifier":

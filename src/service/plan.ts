@@ -30,7 +30,7 @@ export interface ServiceStartContext {
   server: Server;
   httpEntryPoint: HttpEntryPoint;
   stopRequested: AbortSignal;
-  /** Aborts at the end of the time that a stop gives running work to finish. */
+  /** Aborts SHUTDOWN_GRACE_MS after the start of a stop, or at once if the stop must not wait for running work. */
   gracePeriodEnded: AbortSignal;
   /** Reports a failure after which the service can no longer work. The caller of `startService` then stops the service. */
   reportFatalFailure: (reason: Error) => void;

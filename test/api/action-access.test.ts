@@ -12,6 +12,7 @@ const MANUAL = { code: ECHO, active: true, triggers: [{ trigger: "manual" }] };
 type Caller = TestCaller | "viewer in London";
 const TRUSTED: readonly Caller[] = ["editor", "admin", "api", "task"];
 const SIGNED_IN: readonly Caller[] = ["london", "paris", "viewer in London"];
+/** Pages of the viewer, the preview for editors, without and with a signed-in user. */
 const VIEWERS: readonly Caller[] = ["viewer", "viewer in London"];
 const CALLERS: readonly Caller[] = [...TRUSTED, "live", "london", "paris", ...VIEWERS];
 /** Callers whose runs use the draft. */

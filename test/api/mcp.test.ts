@@ -1,6 +1,6 @@
 /**
- * Tests /mcp with the official client. Checks which tools each right permits, that no other app and no protected value is readable, and
- * that each call is in the audit log.
+ * Tests /mcp with the official client. Checks which tools several sets of scopes permit, that no other app and no protected value is
+ * readable, and that each call is in the audit log.
  */
 import { Client } from "@modelcontextprotocol/sdk/client/index.js";
 import { StreamableHTTPClientTransport } from "@modelcontextprotocol/sdk/client/streamableHttp.js";

@@ -5,8 +5,8 @@ import { type ReachableHost, reachableHost } from "../engine/browser/host.js";
 import { resultOf } from "../engine/browser/support.js";
 
 /**
- * Starts browsers and a local host for the enclosing suite. `arrived` has the URLs that the host received. `lost` has the sandbox modes of
- * pages that ended.
+ * Starts browsers and a local host for the enclosing suite. `arrived` has the paths of requests to the host and of calls of the service.
+ * `lost` has the reasons for which pages were lost. Both are empty at the start of each test.
  */
 export function useFetchRealm() {
   const here: Partial<PageRunRequest> = { mode: "network-isolate", timeoutMs: 120_000 };

@@ -53,7 +53,7 @@ function watchPings(socket: WebSocket, outbox: SocketOutbox, pingMs: number): ()
   socket.on("pong", recordAnswer).on("message", recordAnswer);
   const timer = setInterval(() => {
     if (outbox.isStalled(Date.now())) return socket.terminate();
-    // A message waits, so the websocket is paused and the service cannot receive the answer to a ping. The client counts as reachable.
+    // A received message waits, so the websocket is paused, and the service cannot receive a pong. The client counts as reachable.
     if (socket.isPaused) return recordAnswer();
     if (!hasAnswered) return socket.terminate();
     hasAnswered = false;

@@ -228,9 +228,9 @@ export class DataSourceDefinitionStore {
   }
 
   /**
-   * Builds new indexes, drops the indexes that are no longer defined, and calls `save`, which stores the definitions. If the changes
-   * contain a unique index, all indexes are complete when the promise resolves. Otherwise, indexes may still be built in the background.
-   * After an error, the old indexes are restored.
+   * Changes the indexes, and calls `save`, which stores the definitions. If a unique index is requested, new indexes are built before `save`,
+   * and old ones are dropped after it. Otherwise, `save` is called last, and new indexes may still be built in the background. After an
+   * error, the old indexes are restored.
    * @throws REQUEST_INVALID for too many indexes, ENTRY_ALREADY_EXISTS, errors of `save`
    */
   async withIndexes(changes: readonly IndexReplacement[], save: () => Promise<unknown>): Promise<void> {

@@ -137,7 +137,7 @@ export class GitWebhooks {
   }
 
   /**
-   * Verifies the signature of a webhook and stores the webhook.
+   * Verifies the signature of a webhook. Queues a pull if it reports a push to a ref that the service pulls, and no pull of this ref waits.
    * @throws SIGNATURE_INVALID, also if no repository is connected to the app; REQUEST_INVALID, RATE_LIMIT_EXCEEDED, OVERLOADED
    */
   async receive(appId: number, request: GitWebhookRequest): Promise<GitWebhookResponse> {

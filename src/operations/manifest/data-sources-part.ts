@@ -101,7 +101,7 @@ function planSourceWrite(
 export interface DataSourcesPlan extends DefinitionsPlan {
   /** IDs by name of the data sources that the app has after the manifest was applied. */
   idsByName: ReadonlyMap<string, number>;
-  /** Changes of indexes. manifests.ts builds new indexes before the transaction and drops old ones after it. */
+  /** Changes of indexes, which manifests.ts makes outside of the transaction. */
   indexChanges: IndexReplacement[];
   /** Names of the data sources to create. An ID must be reserved for each before the plan is applied. */
   createdNames: string[];

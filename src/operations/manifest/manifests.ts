@@ -310,7 +310,7 @@ export class Manifests {
     return new Map(names.map((name, index) => [name, ids[index]!]));
   }
 
-  /** Builds the new indexes, applies the manifest, and then drops the indexes that the manifest no longer defines. */
+  /** Applies the manifest, and the changes of indexes that it requires. `withIndexes` decides which of them come first. */
   private async saveManifest(
     caller: Caller,
     manifestRead: ReturnType<typeof readManifest>,

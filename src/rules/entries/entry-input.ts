@@ -138,7 +138,7 @@ export interface ParsedEntryCommit {
   deletes: number[];
   /** False if the commit removes all entries whose IDs it does not contain. */
   append: boolean;
-  /** True if an updated entry keeps the columns that the commit omits; false if it loses them. */
+  /** True if an updated entry keeps the columns that the commit omits; false if it keeps only hashed and protected ones of them. */
   extend: boolean;
   returnEntries: boolean;
   /** Operations (insert, update) for which hooks of the data source may send messages. */

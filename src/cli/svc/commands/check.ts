@@ -112,7 +112,9 @@ export function addCheckCommand(program: Command, run: CommandRunner): void {
     .action(() =>
       run(async (session) => {
         if (!new Project(session.target.root).hasFile(TSCONFIG_FILE))
-          throw new CliError(`${TSCONFIG_FILE} is missing; svc init writes one into a new folder`);
+          throw new CliError(
+            `${TSCONFIG_FILE} is missing; run svc init in a new folder, and copy ${TSCONFIG_FILE} from there`,
+          );
         await checkProjectTypes(session);
         session.output.writeLine("No type errors", "green");
         session.output.writeJson({ errors: [] });

@@ -90,7 +90,7 @@ interface SuggestedTypesProps {
   applyTypes: (types: ColumnTypes) => void;
 }
 
-/** Suggests a type for each column. The service converts a column only if the person accepts the suggested type. */
+/** Suggests types for columns whose chosen type differs. A column is text until the person chooses another type, here or in the preview. */
 function SuggestedTypes({ chosenTypes, suggestedTypes, applyTypes }: SuggestedTypesProps) {
   const otherTypes = Object.entries(suggestedTypes).filter(([column, type]) => chosenTypes[column] !== type);
   if (otherTypes.length === 0) return null;

@@ -52,7 +52,8 @@ export function useCellEdit({ updateEntry, findEntry }: Pick<EntriesState, "upda
       if (typedText === formatCellValue(originalValue)) return changeEdit(null);
       const savingEdit = { entry, rowIndex, column, typedText, isSaving: true };
       changeEdit(savingEdit);
-      // If no other person has changed this cell, sends the entry's newest time of change. Changes of other cells then cause no rejection.
+      // If the cell still has its original value, sends the newest `updatedAt` of its entry as the precondition. So a change of another cell
+      // does not prevent the save.
       const newestEntry = findEntry(entry.id)?.entry ?? entry;
       const baseEntry =
         formatCellValue(newestEntry.data[column]) === formatCellValue(originalValue) ? newestEntry : entry;
