@@ -3,14 +3,15 @@
  * thread's own objects, end the page, or leave data for the next run.
  */
 import { expect } from "chai";
+import { THREAD_LIMITS } from "../../src/engine/browser/pages/harness.js";
 import type { EvaluationMode } from "../../src/engine/browser/run.js";
 import { resultOf } from "../engine/browser/support.js";
 import { longTest, sampleOf } from "../harness/samples.js";
 import { useFetchRealm } from "./fetch-realm.js";
 import { tryNatives } from "./realm-natives.js";
 
-/** Number of runs. One thread executes at most 100 runs, so at least two threads take part. */
-const RUN_COUNT = 120;
+/** Number of runs, more than one thread executes. */
+const RUN_COUNT = THREAD_LIMITS.runsMax + 20;
 const CALLS_PER_RUN = 30;
 describe("consecutive runs on a thread with fetch", () => {
   const { browsers, here, execute, service, SERVICE_CALL_CODE, next, lost, arrived } = useFetchRealm();

@@ -1,11 +1,12 @@
 /** Tests consecutive runs that share a thread and use no platform functions. Each run has fresh globals and the full memory. */
 import { expect } from "chai";
 import type { Browsers } from "../../src/engine/browser/browsers.js";
+import { THREAD_LIMITS } from "../../src/engine/browser/pages/harness.js";
 import { resultOf, sharedBrowsers } from "../engine/browser/support.js";
 import { longTest } from "../harness/samples.js";
 
-/** Number of runs. One thread executes at most 100 runs, so these runs share a thread until its memory is full. */
-const RUN_COUNT = 120;
+/** Number of runs, more than one thread executes. */
+const RUN_COUNT = THREAD_LIMITS.runsMax + 20;
 /** Code that leaves 8 MiB behind. The data of RUN_COUNT runs together is larger than the heap of a thread. */
 const LEAVING_CODE =
   "globalThis.left = []; for (let i = 0; i < 8; i += 1) left.push(new Array(131_072).fill(i + 0.5));";

@@ -40,36 +40,34 @@ const IS_LATE = `trigger = 'schedule' AND queued_at < now() - ${LATE_AFTER_INTER
 
 const IS_READY = `${isInSourceStateSql("claim")} AND waits_for IS NULL`;
 
-/** Least distance of `idBounds` from the newest ID: open transactions may insert runs with lower IDs, later ones runs with higher IDs. */
-const ID_BOUND_MARGIN = 100_000;
-
-/** With bounds of IDs, PostgreSQL opens only the partitions between them. */
-const createReadySql = (bounds: string) => `${IS_READY} AND id BETWEEN ${bounds}`;
+/** `lowestId` is at least this far below the newest run ID, because open transactions may still insert runs with lower IDs. */
+const LOWEST_ID_MARGIN = 100_000;
 
 /** Each step of this recursive query finds the oldest queued run of the next app. The order makes PostgreSQL use the index run_ready. */
-const createAppsWithQueuedSql = (bounds: string) => `
+const createAppsWithQueuedSql = (lowestId: string) => `
   waiting (app_id, id) AS (
-    (SELECT app_id, id FROM run WHERE ${createReadySql(bounds)} ORDER BY app_id, id LIMIT 1)
+    (SELECT app_id, id FROM run WHERE ${IS_READY} AND id >= ${lowestId} ORDER BY app_id, id LIMIT 1)
     UNION ALL
     SELECT next.* FROM waiting CROSS JOIN LATERAL (
-      SELECT app_id, id FROM run WHERE ${createReadySql(bounds)} AND run.app_id > waiting.app_id ORDER BY app_id, id LIMIT 1) AS next)`;
+      SELECT app_id, id FROM run WHERE ${IS_READY} AND id >= ${lowestId} AND app_id > waiting.app_id ORDER BY app_id, id LIMIT 1) AS next)`;
 /** `BETWEEN` with one app, and the order, make PostgreSQL use the index run_ready. */
-const createSelectFirstSql = (columns: string, app: string, bounds: string) => `
-  SELECT ${columns} FROM run WHERE ${createReadySql(bounds)} AND app_id BETWEEN ${app} AND ${app} AND NOT (${IS_LATE})
+const createSelectFirstSql = (columns: string, app: string, lowestId: string) => `
+  SELECT ${columns} FROM run
+   WHERE ${IS_READY} AND id >= ${lowestId} AND app_id BETWEEN ${app} AND ${app} AND NOT (${IS_LATE})
    ORDER BY app_id, id LIMIT 1`;
 
 /** Claims the oldest run of the app that uses the fewest slots. Skips runs that other processes have locked. */
 const CLAIM_NEXT_RUN = `
-  WITH RECURSIVE ${createAppsWithQueuedSql("$5::bigint AND $6::bigint")},
+  WITH RECURSIVE ${createAppsWithQueuedSql("$5::bigint")},
   claimable AS (
     SELECT app_id, waiting.id, coalesce(slots, 0) AS slots
       FROM waiting LEFT JOIN unnest($2::bigint[], $3::int[]) AS busy (app_id, slots) USING (app_id)),
   next AS (
     SELECT first.id FROM (SELECT app_id FROM claimable WHERE slots < $4 ORDER BY slots, id) AS app
-      CROSS JOIN LATERAL (${createSelectFirstSql("id", "app.app_id", "$5 AND $6")} FOR UPDATE SKIP LOCKED) AS first LIMIT 1),
+      CROSS JOIN LATERAL (${createSelectFirstSql("id", "app.app_id", "$5")} FOR UPDATE SKIP LOCKED) AS first LIMIT 1),
   claimed AS (
     UPDATE run SET ${setTargetStateSql("claim")}, holder = $1, started_at = now()
-     WHERE id BETWEEN $5 AND $6 AND id = (SELECT id FROM next) RETURNING ${RUN_RECORD_COLUMNS})
+     WHERE id >= $5 AND id = (SELECT id FROM next) RETURNING ${RUN_RECORD_COLUMNS})
   ${SELECT_CLAIMED}, EXISTS (SELECT FROM claimable WHERE slots + (app_id = claimed."appId")::int < $4) AS "isMoreClaimable"
     FROM claimed`;
 
@@ -82,17 +80,16 @@ const CLAIM_RUN_BY_ID = `
   ${SELECT_CLAIMED} FROM claimed`;
 
 /**
- * Selects the longest wait of a run that CLAIM_NEXT_RUN could claim, in milliseconds, and bounds of the IDs of queued runs. $1 to $4 are
- * $2 to $5 of CLAIM_NEXT_RUN. `BETWEEN` with a single state makes PostgreSQL use the index run_live.
+ * Selects the longest wait of a run that CLAIM_NEXT_RUN could claim, in milliseconds, and a lower bound of the IDs of queued runs. $1 to $4
+ * are $2 to $5 of CLAIM_NEXT_RUN. `BETWEEN` with a single state makes PostgreSQL use the index run_live.
  */
 const SELECT_LONGEST_WAIT = `
-  WITH RECURSIVE ${createAppsWithQueuedSql(`$4::bigint AND ${Number.MAX_SAFE_INTEGER}`)}
+  WITH RECURSIVE ${createAppsWithQueuedSql("$4::bigint")}
   SELECT coalesce(max(extract(epoch FROM now() - first.since)) * 1000, 0)::float8 AS ms,
          least((SELECT id FROM run WHERE state BETWEEN 'queued' AND 'queued' AND finished_at IS NULL ORDER BY state, id LIMIT 1),
-               (SELECT last_value - ${ID_BOUND_MARGIN} FROM run_id_seq)) AS "lowestId",
-         (SELECT last_value + ${ID_BOUND_MARGIN} FROM run_id_seq) AS "highestId"
+               (SELECT last_value - ${LOWEST_ID_MARGIN} FROM run_id_seq)) AS "lowestId"
     FROM waiting LEFT JOIN unnest($1::bigint[], $2::int[]) AS busy (app_id, slots) USING (app_id)
-    CROSS JOIN LATERAL (${createSelectFirstSql("coalesce(ready_at, queued_at) AS since", "waiting.app_id", `$4 AND ${Number.MAX_SAFE_INTEGER}`)}) AS first
+    CROSS JOIN LATERAL (${createSelectFirstSql("coalesce(ready_at, queued_at) AS since", "waiting.app_id", "$4")}) AS first
    WHERE coalesce(busy.slots, 0) < $3`;
 
 const SELECT_QUEUED_BY_CAUSE = `
@@ -140,8 +137,8 @@ export class RunRepository {
     maxConcurrentCalls: 1,
     isCausedByOneItem: (error) => !isDatabaseUnavailable(error),
   });
-  /** Bounds of the IDs of queued runs, with which claims open only the newest partitions. `findLongestWait` updates them. */
-  private idBounds = [Number.MIN_SAFE_INTEGER, Number.MAX_SAFE_INTEGER];
+  /** Lower bound of the IDs of queued runs, with which claims skip partitions of earlier days. `findLongestWait` updates it. */
+  private lowestId = Number.MIN_SAFE_INTEGER;
 
   /** @param maskPayload returns the payload text for a run's log entry; null if the entry can refer to the run's stored payload */
   constructor(
@@ -151,7 +148,7 @@ export class RunRepository {
 
   /** Claims the next run. @param usedSlots used slots of this process by app ID @param slotLimit an app with this many gets no run */
   async claim(holder: string, usedSlots: ReadonlyMap<number, number>, slotLimit: number): Promise<ClaimedRun | null> {
-    const values = [holder, [...usedSlots.keys()], [...usedSlots.values()], slotLimit, ...this.idBounds];
+    const values = [holder, [...usedSlots.keys()], [...usedSlots.values()], slotLimit, this.lowestId];
     return (await queryPreparedRows<ClaimedRun>(this.db, "claim-run", CLAIM_NEXT_RUN, values))[0] ?? null;
   }
 
@@ -161,10 +158,10 @@ export class RunRepository {
 
   /** Returns the longest wait, in milliseconds, of a run that `claim` could return; 0 if there is none. Call this method every second. */
   async findLongestWait(usedSlots: ReadonlyMap<number, number>, slotLimit: number): Promise<number> {
-    const values = [[...usedSlots.keys()], [...usedSlots.values()], slotLimit, this.idBounds[0]];
-    type Row = { ms: number; lowestId: number; highestId: number };
+    const values = [[...usedSlots.keys()], [...usedSlots.values()], slotLimit, this.lowestId];
+    type Row = { ms: number; lowestId: number };
     const [row] = await queryPreparedRows<Row>(this.db, "longest-wait", SELECT_LONGEST_WAIT, values);
-    this.idBounds = [row!.lowestId, row!.highestId];
+    this.lowestId = row!.lowestId;
     return row!.ms;
   }
 

@@ -41,7 +41,7 @@ const BROADCAST_MESSAGES_MAX = 1_000;
 const LOCKS_MAX = 1_000;
 
 /** Limits of a worker thread. The memory of its ended ShadowRealms (one per run) is freed only when the thread ends. */
-const THREAD_LIMITS: ThreadLimits = {
+export const THREAD_LIMITS: ThreadLimits = {
   runsMax: 200,
   measureAtCost: 10,
   messageMaxCharacters: DEVTOOLS_MESSAGE_MAX_CHARACTERS,
