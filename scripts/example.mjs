@@ -6,7 +6,7 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { createApi, ExampleError } from "./example/api.mjs";
-import { createBookings } from "./example/bookings.mjs";
+import { createBookingsInstaller } from "./example/bookings.mjs";
 
 const USAGE = `Usage: npm run example [-- --app ID] [--url ADDRESS] [--remove]
 Sends the token in SVC_TOKEN. Without SVC_TOKEN, sends the editor's token in credentials.json of DATA_DIR (.data).
@@ -83,7 +83,7 @@ async function main() {
   if (options.help) return printLine(USAGE);
   const target = createTarget(options);
   const { appId, url } = target;
-  const bookings = createBookings({ call: createApi(target), target, say: printLine });
+  const bookings = createBookingsInstaller({ call: createApi(target), target, say: printLine });
   if (options.remove) {
     const removed = await bookings.remove();
     return printLine(

@@ -181,7 +181,7 @@ export const REQUESTS_IN_PROGRESS_PER_ADDRESS = 512;
 
 /** Maximum messages on one WebSocket in `windowMs`. Further messages wait. */
 export const SOCKET_MESSAGES_PER_SOCKET = { limit: 400, windowMs: 8_000 };
-/** Maximum messages in `windowMs` on all WebSockets of one network address, and on those of one credential at this address. */
+/** Maximum messages in `windowMs` on all WebSockets of one network address together, and on those of one credential at this address. */
 export const SOCKET_MESSAGES_PER_SENDER = { limit: 2_000, windowMs: 10_000 };
 /** Maximum open WebSockets of one network address in one process. */
 export const SOCKETS_PER_ADDRESS = 4_096;

@@ -54,7 +54,7 @@ async function withProjectCopy({ url, appId, token }, work) {
   }
 }
 
-export function createBookings({ call, target, say }) {
+export function createBookingsInstaller({ call, target, say }) {
   const { appId } = target;
   const example = readExample();
   const v1 = `/v1/apps/${appId}`;

@@ -133,7 +133,7 @@ type OperationContext = SubscriptionSources &
 /** Yields nothing, because `reply` has already sent the result. */
 async function* yieldNothing(): AsyncGenerator<never, void, void> {}
 
-/** Replaces graphql-js's `execute` in graphql-ws. Sends the result itself as JSON text, because graphql-ws would parse the text again. */
+/** Replaces graphql-js's `execute` in graphql-ws. Sends the result itself, because graphql-ws would parse each stored JSON text in it. */
 async function performOperation(
   args: ExecutionArgs,
   formatError: FormatError,

@@ -25,7 +25,7 @@ export interface AlertRuleState {
   runId: number | null;
 }
 
-export interface AppQueueState {
+export interface AlertCheckInput {
   now: Date;
   /** Time of the alert rule's last change. The condition `silent` ignores the time before this change. */
   countedSince: Date;
@@ -84,9 +84,9 @@ export function computeAlertStateAfterRun(rule: AlertRule, state: AlertRuleState
 export function computeAlertStateAfterCheck(
   rule: AlertRule,
   state: AlertRuleState,
-  queueState: AppQueueState,
+  checkInput: AlertCheckInput,
 ): AlertRuleState {
-  const { now, countedSince, isTickOverdue, oldestQueuedMs } = queueState;
+  const { now, countedSince, isTickOverdue, oldestQueuedMs } = checkInput;
   const limitMs = rule.minutes * MINUTE_MS;
   switch (rule.condition) {
     case "skipped":

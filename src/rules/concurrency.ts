@@ -17,7 +17,10 @@ export interface RunAdmissionDecision {
   cancel: { runId: number; replacedBy: number }[];
 }
 
-/** Decides which runs start now. @param runs all unfinished runs with the same concurrency key, ordered by ID */
+/**
+ * Decides which runs may start, are skipped or are cancelled.
+ * @param runs runs with the same concurrency key, ordered by ID: those that may already start, and the oldest ones that wait for the limit
+ */
 export function decideRunAdmission(limit: number, runs: readonly ContendingRun[]): RunAdmissionDecision {
   const decision: RunAdmissionDecision = { admit: [], skip: [], cancel: [] };
   const cancellingIds = runs.filter(({ policy }) => policy === "cancel").map(({ runId }) => runId);

@@ -18,7 +18,7 @@ const createWeakPassphraseError = (message: string): ActionError => new ActionEr
 
 /**
  * Validates a new passphrase. Returns it in Unicode form NFC, because keyboards produce different code points for the same character.
- * @throws REQUEST_INVALID if it is not a text or too long; PASSPHRASE_TOO_WEAK if it is too short, common or repetitive
+ * @throws REQUEST_INVALID if it is no text, empty, not well-formed or too long; PASSPHRASE_TOO_WEAK if it is too short, common or repetitive
  */
 export function parseNewPassphrase(value: unknown): string {
   const passphrase = normalizePassphrase(value);

@@ -94,18 +94,19 @@ describe("after the end of a run", () => {
 
   /**
    * Executes the code as a run, and then two other runs. Returns the requests that the host received until the end of the first run
-   * (`before`), and during the two others (`after`). `hadHost`: true if the first run reported a host.
+   * (`before`), and during the two others (`after`). `hasReportedHost`: true if `onHost` was called
+   * during the first run, because the run contacted a host.
    */
   async function splitRequestsAtEnd(
     code: string,
     mode: EvaluationMode = "document",
-  ): Promise<{ after: string[]; hadHost: boolean; before: string[] }> {
-    let received = false;
+  ): Promise<{ after: string[]; hasReportedHost: boolean; before: string[] }> {
+    let hasReportedHost = false;
     const outcome = await browsers.run(
       runOf(`const execute = async () => { ${code} }`, {
         mode,
         onHost: () => {
-          received = true;
+          hasReportedHost = true;
         },
       }),
     );
@@ -114,16 +115,16 @@ describe("after the end of a run", () => {
     seen = [];
     await resultOf(browsers, "const execute = async () => 1", { mode });
     await resultOf(browsers, "const execute = async () => 2", { mode });
-    return { before, after: seen, hadHost: received };
+    return { before, after: seen, hasReportedHost };
   }
 
   for (const [index, [when, at]] of Object.entries(MOMENTS_AFTER_END).entries()) {
     it(`nothing is sent ${when}`, async () => {
       for (const [title, send] of sampleOf(Object.entries(REQUEST_APIS), index, 12)) {
-        const { after, before, hadHost } = await splitRequestsAtEnd(at(send(`${url}/late`)));
+        const { after, before, hasReportedHost } = await splitRequestsAtEnd(at(send(`${url}/late`)));
         expect(after, title).to.deep.equal([]);
         // If a request arrives before the end of the run, the run must have reported the host.
-        if (before.length > 0) expect(hadHost, title).to.equal(true);
+        if (before.length > 0) expect(hasReportedHost, title).to.equal(true);
       }
     });
   }
@@ -132,12 +133,12 @@ describe("after the end of a run", () => {
   for (const when of tasks) {
     it(`nothing is sent ${when} from a network isolate`, async () => {
       for (const [title, send] of Object.entries(REQUEST_APIS).filter(([, way]) => /^fetch/.test(way("")))) {
-        const { after, before, hadHost } = await splitRequestsAtEnd(
+        const { after, before, hasReportedHost } = await splitRequestsAtEnd(
           MOMENTS_AFTER_END[when]!(send(`${url}/late`)),
           "network-isolate",
         );
         expect(after, title).to.deep.equal([]);
-        if (before.length > 0) expect(hadHost, title).to.equal(true);
+        if (before.length > 0) expect(hasReportedHost, title).to.equal(true);
       }
     });
   }

@@ -145,7 +145,7 @@ describe("an archive", () => {
     }
     const again = gzipSync(buildTar([{ fields: { path: "tables/run/00000003" } }]));
     expect(await readFailure(put(Buffer.concat([plain, again])), null)).to.contain(
-      "there are bytes after the end of the archive",
+      "there are additional or missing bytes at the end of the archive",
     );
   });
 

@@ -16,8 +16,8 @@ import { until } from "./until.js";
 const ROOT = fileURLToPath(new URL("../../../", import.meta.url));
 const START_LIMIT_MS = 150_000;
 
-/** Returns the command that `npm start` runs after the set-up, so that tests start the service in the same way. */
-function readStartCommand(root: string): string[] {
+/** Returns the arguments of `node` with which `npm start` starts the service, so that tests start it in the same way. */
+function readStartArguments(root: string): string[] {
   const { scripts } = JSON.parse(readFileSync(join(root, "package.json"), "utf8"));
   const command = /exec node (.*)$/.exec(scripts.start)?.[1];
   if (!command) throw new Error("the start script of package.json does not end in `exec node …`");
@@ -130,7 +130,7 @@ export function startProcess(
   entry?: readonly string[],
   root = ROOT,
 ): ServiceProcess {
-  const command = readStartCommand(root);
+  const command = readStartArguments(root);
   const dataDir = environment["DATA_DIR"] ?? mkdtempSync(join(tmpdir(), "svc-process-"));
   const child = spawn(process.execPath, entry ? [...command.slice(0, -1), ...entry] : command, {
     cwd: root,

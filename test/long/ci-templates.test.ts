@@ -1,6 +1,6 @@
 /**
- * Runs each step of the templates in examples/ci against a service. Uses the shell and the environment of GitHub and GitLab, and a clone of
- * this repository. Needs npm's registry. Takes minutes, because each job installs all packages.
+ * Runs the scripts of github-workflow.yml (for a push to main) and gitlab-ci.yml in examples/ci against a service. Imitates the shells and
+ * environments of GitHub and GitLab. Each job clones this repository. Needs npm's registry. Takes minutes, because each job installs all packages.
  */
 import { execFileSync, spawn } from "node:child_process";
 import { once } from "node:events";

@@ -30,7 +30,7 @@ const START_LIMIT_MS = 180_000;
 /** Allowed outcomes of due times. With the test's fast clock, a delay of one second on a busy machine makes a run 60 s late. */
 const ALLOWED_TICK_STATES = ["completed", "still running", "late by more than 60 s"];
 
-/** A process that receives calls until the test moves them to another process. */
+/** A process to which the test sends calls until `stopCalls`. */
 interface ServingProcess {
   name: string;
   process: ServiceProcess;

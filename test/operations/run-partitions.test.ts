@@ -25,7 +25,7 @@ describe("the partitions that a run's statements open", () => {
   let database: ConnectedDatabase;
   let db: Db;
   let actions: Record<"plain" | "limited" | "debounced", number>;
-  /** Tables that contain only rows of earlier days. */
+  /** Partitions for the IDs of earlier days. */
   let oldTables: string[];
 
   before(async () => {

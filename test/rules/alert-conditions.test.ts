@@ -1,7 +1,7 @@
 import { expect } from "chai";
 import {
+  type AlertCheckInput,
   type AlertRuleState,
-  type AppQueueState,
   computeAlertStateAfterCheck,
   computeAlertStateAfterRun,
   type EndedRun,
@@ -10,7 +10,7 @@ import {
 
 const NOON = new Date("2026-11-21T12:00:00Z");
 const minutesOn = (minutes: number) => new Date(NOON.getTime() + minutes * 60_000);
-const PRESENT_MOMENT: AppQueueState = { now: NOON, countedSince: NOON, isTickOverdue: false, oldestQueuedMs: 0 };
+const PRESENT_MOMENT: AlertCheckInput = { now: NOON, countedSince: NOON, isTickOverdue: false, oldestQueuedMs: 0 };
 const RULE = { condition: "failed", failures: 1, of: 1, minutes: 60 } as const;
 
 let ids = 0;

@@ -130,7 +130,7 @@ export async function* readTar(stream: AsyncIterable<Buffer>): AsyncGenerator<Ar
       yield file;
     }
     if ((await readNextFile(bytes)) !== null || (await bytes.readBytes(2 * BLOCK_BYTES)).length !== BLOCK_BYTES) {
-      throw createDamagedFileError("there are bytes after the end of the archive");
+      throw createDamagedFileError("there are additional or missing bytes at the end of the archive");
     }
   } finally {
     await bytes.close();

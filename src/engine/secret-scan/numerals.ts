@@ -36,7 +36,7 @@ export interface NumeralSystem {
   values: Int8Array;
   /** Bit of this numeral system in DIGIT_PAIR_TABLE. */
   bit: number;
-  /** A sequence of this many digits always encodes 8 complete bytes, at whichever digit the first byte begins. */
+  /** Minimum number of digits that can encode 8 bytes. Shorter sequences are not searched. */
   minDigits: number;
   /** Number of first digits of a sequence that must be tried as the start of the encoded bytes. */
   shiftCount: number;

@@ -6,8 +6,8 @@ import type { Logger } from "pino";
 import type { EntityManager } from "typeorm";
 import { type Db, rows } from "../../data/database.js";
 import {
+  type AlertCheckInput,
   type AlertRuleState,
-  type AppQueueState,
   computeAlertStateAfterCheck,
   computeAlertStateAfterRun,
   type EndedRun,
@@ -160,13 +160,13 @@ class RuleEvaluations {
         (schedule) =>
           schedule.appId === rule.appId && (actionId === WHOLE_APP_ACTION_ID || schedule.actionId === actionId),
       );
-      const queueState: AppQueueState = {
+      const checkInput: AlertCheckInput = {
         now,
         countedSince: rule.since,
         isTickOverdue,
         oldestQueuedMs: oldestQueuedMs.get(rule.appId) ?? 0,
       };
-      this.changeState(evaluation, computeAlertStateAfterCheck(rule, evaluation.currentState, queueState));
+      this.changeState(evaluation, computeAlertStateAfterCheck(rule, evaluation.currentState, checkInput));
     }
   }
 

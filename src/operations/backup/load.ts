@@ -215,7 +215,7 @@ export class BackupLoader {
         ])
       : null;
     if (missingBlobs?.rowCount)
-      throw createInconsistencyError("media files that the table media_blob lists are missing");
+      throw createInconsistencyError("the backup lacks media files that its table media_blob lists");
     const targetSequences = new Set((await readSequences(client)).map(({ name }) => name));
     for (const { name, last, called } of sequences) {
       if (targetSequences.has(name))

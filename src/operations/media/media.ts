@@ -110,8 +110,8 @@ export async function createMedia(options: {
     usage: (appId: number) => blobs.readUsedBytes(appId),
 
     /**
-     * Checks that this process can receive and store files. Each API process also checks that all API processes use the same media store; a
-     * process without the role `api` only logs a warning if they do not.
+     * Checks that this process can receive and store files, and that its media store is the one that the database names (claimMediaStore).
+     * If it is not, a process without the role `api` only logs a warning.
      * @throws StartError that names the store and its variable: MEDIA_URL or DATA_DIR
      */
     async start(): Promise<void> {

@@ -326,9 +326,9 @@ export class Members {
   }
 
   /**
-   * Checks that the caller may reset the person's passphrase: the caller must be an administrator of the service, or have a higher role in
-   * each organization of the person. Locks both people, so that no role changes until the transaction ends.
-   * @throws ActionError FORBIDDEN, also if the person is an administrator of the service
+   * Checks that the caller may reset the person's passphrase: the caller must be an administrator of the service, or an owner or admin
+   * with a higher role in each organization of the person. If the person is an administrator of the service, no caller may.
+   * Locks both people, so that no role changes until the transaction ends. @throws ActionError FORBIDDEN
    */
   async requireHigherRole(manager: EntityManager, caller: Caller, personId: number): Promise<void> {
     await lockPeople(manager, [caller.personId, personId]);

@@ -257,7 +257,10 @@ export class Stages {
       await rows(db, DELETE_UNFINISHED_STAGE, [stageId]);
       definitions.dropIndexes({ appId: stageId });
       if (!(error instanceof ActionError && error.status === "APP_NOT_FOUND")) throw error;
-      throw new ActionError("APP_NOT_FOUND", "another request removed the new stage before it was complete");
+      throw new ActionError(
+        "APP_NOT_FOUND",
+        "another request removed the new stage or its app before the stage was complete",
+      );
     }
     await credentials.clearCallerCaches();
     return apps.get(stageId);

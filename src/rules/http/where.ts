@@ -167,7 +167,7 @@ export function findRepeatedRouteFault(wheres: readonly { at: number; where: Htt
   return null;
 }
 
-/** Returns a text of the method and the path shape of a trigger. No two triggers of an app can have the same text. */
+/** Returns a text of the method and the path shape of a trigger. No two triggers of an app's drafts, or of its live versions, can have the same text. */
 export const createRouteKey = ({ method, path }: Pick<HttpWhere, "method" | "path">): string =>
   `${method ?? ""} ${getPathPatternShape(path)}`;
 

@@ -187,7 +187,7 @@ async function requestConsent(path: string, appId: number | null): Promise<Conse
   return consentRequest;
 }
 
-const showDecision = (text: string) => showContent(createElement("p", {}, text));
+const showDecisionOutcome = (text: string) => showContent(createElement("p", {}, text));
 
 async function showAuthorization(appId: number | null = null): Promise<void> {
   const path = `/oauth/consent${location.search}`;
@@ -196,7 +196,7 @@ async function showAuthorization(appId: number | null = null): Promise<void> {
     async decide(decision) {
       const { redirectTo } = await requestJson(path, { method: "POST", body: decision });
       // The browser may pass this address to another program. Then this page stays open and shows the text.
-      showDecision("Done. Go back to your program.");
+      showDecisionOutcome("Done. Go back to your program.");
       location.assign(String(redirectTo));
     },
   });
@@ -208,7 +208,9 @@ async function showDeviceRequest(code: string, appId: number | null = null): Pro
     showApp: (id) => showDeviceRequest(code, id),
     async decide(decision) {
       const { status } = await requestJson(path, { method: "POST", body: decision });
-      showDecision(status === "ALLOWED" ? "Done. Go back to your program." : "Refused. You can close this page.");
+      showDecisionOutcome(
+        status === "ALLOWED" ? "Done. Go back to your program." : "Refused. You can close this page.",
+      );
     },
   });
 }

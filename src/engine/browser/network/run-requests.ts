@@ -11,8 +11,8 @@ const FAULTS_MAX = 20;
 const FAULTS_PER_MESSAGE_MAX = 3;
 const PENDING_REQUESTS_MAX = 1_000;
 const SETTLE_TIMEOUT_MS = 200;
-/** If the browser has not reported all requests of the run after this time, the proxy rejects a new connection. */
-const REPORTED_REQUESTS_TIMEOUT_MS = 5_000;
+/** Maximum time for which a new connection waits until the browser has reported all earlier requests. Then the proxy rejects it. */
+const REQUEST_REPORTS_TIMEOUT_MS = 5_000;
 /** Limits the memory, because a page may have thousands of requests that never end. */
 const TRACED_REQUESTS_MAX = 500;
 
@@ -97,7 +97,7 @@ export class RunRequests implements ProxyCallbacks {
     if (this.run.network === false) return false;
     if (this.run.mayRequest === undefined) return true;
     try {
-      await this.waitForSentEvents(REPORTED_REQUESTS_TIMEOUT_MS);
+      await this.waitForSentEvents(REQUEST_REPORTS_TIMEOUT_MS);
     } catch {
       return false;
     }

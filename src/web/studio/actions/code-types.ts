@@ -206,7 +206,7 @@ export const COMPILER_OPTIONS = {
   checkJs: true,
   allowNonTsExtensions: true,
   noEmit: true,
-  // The service bundles npm packages with the same option, so that default imports work as in the editor.
+  // Allows default imports of CommonJS modules, as esbuild does, with which the service bundles npm packages.
   esModuleInterop: true,
   strict: false,
 };

@@ -17,8 +17,8 @@ interface ManifestFault {
 }
 
 /**
- * Manifest that a person wants to import, and the changes that it would make. `versionTag` is the tag of the app's state for which
- * the service has computed these changes.
+ * Manifest that a person imports, and the changes that it would make or has made. `versionTag` is the tag of the app's state for which the
+ * service has computed these changes, or after the import the tag of the new state.
  */
 interface ManifestToImport {
   manifestText: string;

@@ -5,7 +5,7 @@ import type { Entry } from "../shared/model.js";
 import { type CellEdit, type CellFault, formatCellValue } from "./use-cell-edit.js";
 import type { EntriesState } from "./use-entries.js";
 
-/** Returns a message if another person has changed the cell that this person edits; otherwise null. */
+/** Returns a message if the value of the edited cell has changed elsewhere since the edit began; otherwise, and during a save, null. */
 function getChangedElsewhereText({ entry, column, isSaving }: CellEdit, { data, updatedAt }: Entry): string | null {
   const [editedValue, newestValue] = [formatCellValue(entry.data[column]), formatCellValue(data[column])];
   if (isSaving || updatedAt === entry.updatedAt || newestValue === editedValue) return null;

@@ -13,7 +13,7 @@ export interface RowSide {
   isBuffer(value: object): boolean;
   /** If true, a copied buffer that comes back is read as the original. If false, as a new copy: the other side may have changed it. */
   ownsBuffers: boolean;
-  /** Appends a copy of the value to the row. Returns false if the value has no copy, and must be passed as an object. */
+  /** Appends a copy of the object to the row. Returns false for an object that is not copied: the row then gets a handle of it. */
   appendCopy(row: Any[], value: Any): boolean;
   readCopy(kind: string, next: () => Any, read: () => Any): unknown;
   /** Describes an object for the function `wrap` of the other side. */
