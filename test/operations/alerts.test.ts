@@ -326,7 +326,7 @@ describe("alerts", function () {
       [{ channel: "email", to: ["a@b.c\r\nBcc: d@e.f"] }, "to[0] must be an e-mail address"],
       [{ setting: "_open" }, "setting must be the key of a protected setting"],
       [{ setting: "__none" }, "the setting __none must contain {url, secret}"],
-      [{ setting: "__wrong" }, 'the setting __wrong must contain "url" with an https URL'],
+      [{ setting: "__wrong" }, 'the setting __wrong must contain "url" with an http or https URL without credentials'],
       [{ condition: "queued", actionId: masterId }, "actionId must be null"],
     ] as const) {
       const { status, error } = await refused(rule);
